@@ -6,21 +6,18 @@ TEST = $(CHECKED) tools/testing/test.sh $(CARGO) test --no-default-features --no
 # The module that tests/integration/broken.rs breaks: built before the tests, so that it delays none of them.
 BREAKABLE = @$(CHECKED) $(CARGO) build -q --release -p dq-breakable --target-dir target
 TESTS_IN_RUST = $(CHECKED) $(CARGO) test --no-default-features --no-run --all-targets
-CLOCK = @[ -z "$$CI" ] || tools/install/setup.sh uml || echo "A test that sets the clock will be left out." >&2
 BUILT = $(CURDIR)/target/built
 
 # --- Tests
 
 test: ## the module's tests; those that need a server run against DQ_SERVER, or the system's
 	$(call module,server cli)
-	$(CLOCK)
 	$(BREAKABLE)
 	@$(ON) $(TEST)
 
 # TESTS: only these; ONLY: tests with such names. One server after the other, and all of them, even if one fails.
 test-all: ## the tests that need a server, against each one found; DQ_SETTINGS='io-threads aof': under these
 	$(call module,server cli)
-	$(CLOCK)
 	$(BREAKABLE)
 	@failed=; for server in $(or $(SERVERS),$$(tools/servers/server.sh all)); do \
 		DQ_SERVER=$$server $(ON) $(TEST) $(addprefix --test ,$(or $(TESTS),integration live crash cluster docs)) $(if $(ONLY),-- $(ONLY)) || \
@@ -227,7 +224,7 @@ msrv: ## the oldest compiler that Cargo.toml names builds all of it
 # --- Shared by the parts of .ci/run, and fetched or built once
 
 ready: ## all that the tests need of the system; one that is not there is said by the test that needs it
-	@tools/install/setup.sh server cli uml python node20 go java beanstalkd prometheus valgrind browser packers || true
+	@tools/install/setup.sh server cli python node20 go java beanstalkd prometheus valgrind browser packers || true
 
 ready-build: ## the module, the programs, and all tests in Rust
 	$(call module)

@@ -65,7 +65,6 @@ mod terms;
 mod test_clock;
 mod totals;
 mod traces;
-mod virtual_machine;
 
 mod keyspace;
 mod older;

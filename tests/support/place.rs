@@ -4,9 +4,11 @@ use std::env;
 use std::fs;
 use std::net::{TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
-use std::process;
+use std::process::{self, Command};
 use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 use std::thread;
+
+use super::one_process_at_a_time;
 
 /// A port that no process listens on. It is given to nobody else while this lives, even while its server is down: the
 /// UDP port of the same number, which servers do not use, marks it as taken.
@@ -69,4 +71,22 @@ pub fn copy_folder(from: &Path, to: &Path) {
             _ => {} // sockets
         }
     }
+}
+
+/// Compiles a library to be loaded before the C library.
+#[track_caller]
+pub fn preloaded(source: &str, folder: &Path) -> PathBuf {
+    let [file, library] = ["preloaded.c", "preloaded.so"].map(|it| folder.join(it));
+    fs::write(&file, source).expect("the folder takes a file");
+    let lock = one_process_at_a_time();
+    let compiled = Command::new("cc")
+        .args(["-shared", "-fPIC", "-O1", "-o"])
+        .args([&library, &file])
+        .status();
+    drop(lock);
+    assert!(
+        compiled.is_ok_and(|it| it.success()),
+        "by what cargo links with"
+    );
+    library
 }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs what is missing on this machine with its package manager; does nothing if nothing is missing.
 #   tools/install/setup.sh [--check] need...     needs: cargo cc libclang server cli fetch lint python node node20 go java rust
-#   beanstalkd prometheus source fuzz valgrind profdata uml browser packers emulator php ruby
+#   beanstalkd prometheus source fuzz valgrind profdata browser packers emulator php ruby
 # With --check it only says, by its exit code, whether anything is missing.
 set -eu
 cd "$(dirname "$0")/../.."
@@ -110,7 +110,6 @@ has_emulator() { command -v qemu-aarch64-static >/dev/null && command -v musl-gc
 
 has_browser() { tools/testing/browser.sh >/dev/null 2>&1; }
 
-has_uml() { command -v linux.uml >/dev/null; } # a kernel that is a process, whose clock can be set
 
 # --- how to install it
 
@@ -138,7 +137,6 @@ packages() { # need -> packages
         apt-get:packers) echo dpkg rpm rpm2cpio cpio binutils ;;
         apt-get:emulator) echo qemu-user-static musl-tools ;;
         dnf:packers) echo dpkg rpm-build cpio binutils ;;
-        apt-get:uml) echo user-mode-linux ;;
         apt-get:browser) echo chromium-headless-shell ;;
         dnf:browser | pacman:browser) echo chromium ;;
         apt-get:valgrind | dnf:valgrind | pacman:valgrind) echo valgrind ;;
@@ -198,7 +196,6 @@ by_hand() { # need -> what to get where no package manager helps
         valgrind) echo "valgrind" ;;
         profdata) echo "llvm-profdata of the compiler's LLVM (rustup component add llvm-tools)" ;;
         browser) echo "Chromium or Chrome" ;;
-        uml) echo "user-mode-linux, as on Debian: its program linux.uml" ;;
         packers) echo "dpkg-deb, rpmbuild, cpio and readelf, as Debian and Fedora have them" ;;
         emulator) echo "qemu-user-static and musl-tools, as Debian has them" ;;
         lint) echo "clippy and rustfmt (rustup component add clippy rustfmt)" ;;
