@@ -258,6 +258,11 @@ soak: ## crashes, the simulation and forged payloads with new seeds, for SECONDS
 	$(call module,server)
 	@$(ON) tools/testing/soak.sh $(or $(SECONDS),600) $(CARGO) test --no-default-features
 
+reliability: ## the table of losses in docs/reliability.md (a quarter of an hour), then `make soak` for SECONDS=600
+	$(call module,server)
+	@$(ON) $(CARGO) test -q --no-default-features --test cluster -- --ignored --exact durability::figures --nocapture
+	@$(MAKE) --no-print-directory soak
+
 # SUITES: only these. A test that fails once in 20 runs is fixed or removed.
 test-flaky: ## each suite TIMES=20 times beside four busy loops; says which tests failed how often; SUITES='test test-go'
 	$(call need,cargo cc libclang server cli)

@@ -7,7 +7,7 @@ use crate::support::{wait_until, Server, PATIENCE};
 use crate::traffic::Traffic;
 
 /// A cluster, and a replica of the master that serves all these queues.
-fn with_replica(queue: &str) -> (Cluster, usize, usize) {
+pub fn with_replica(queue: &str) -> (Cluster, usize, usize) {
     let mut cluster = Cluster::start(3);
     let master = cluster.node_of(queue);
     let replica = cluster.add_replica(master, Server::builder());

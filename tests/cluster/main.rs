@@ -19,6 +19,7 @@ mod traffic;
 
 mod atomic;
 mod awaits;
+mod durability;
 mod failover;
 mod measure;
 mod newer;

@@ -7,14 +7,14 @@ use crate::traffic::Traffic;
 
 const NAME: &str = "dq";
 
-struct Watched {
+pub struct Watched {
     /// The first one is the master.
-    servers: Vec<Server>,
+    pub servers: Vec<Server>,
     sentinels: Vec<Server>,
 }
 
 impl Watched {
-    fn start() -> Watched {
+    pub fn start() -> Watched {
         let servers: Vec<Server> = (0..3).map(|_| Server::start()).collect();
         for replica in &servers[1..] {
             replica.replica_of(&servers[0]);
@@ -42,12 +42,18 @@ impl Watched {
         Guides::Sentinels(self.sentinels.iter().map(Server::port).collect(), NAME)
     }
 
-    /// The index of the master, by the sentinels' word.
-    fn master(&self) -> usize {
-        let address = self.sentinels[0]
+    /// The master's port, by the sentinels' word.
+    pub fn port(&self) -> String {
+        self.sentinels[0]
             .raw()
-            .words(&format!("SENTINEL GET-MASTER-ADDR-BY-NAME {NAME}"));
-        let is_it = |server: &Server| server.port().to_string() == address[1];
+            .words(&format!("SENTINEL GET-MASTER-ADDR-BY-NAME {NAME}"))
+            .swap_remove(1)
+    }
+
+    /// The index of the master.
+    fn master(&self) -> usize {
+        let port = self.port();
+        let is_it = |server: &Server| server.port().to_string() == port;
         self.servers.iter().position(is_it).expect("one of ours")
     }
 }
@@ -112,7 +118,7 @@ fn a_master_dies_under_traffic() {
 }
 
 /// Sentinel hangs up on the clients of a server that it makes a replica: also on who asks for that.
-fn is_replica(server: &Server) -> bool {
+pub fn is_replica(server: &Server) -> bool {
     let role = server.connect().call_raw(&redis::cmd("ROLE"));
     let of_replica = redis::Value::BulkString(b"slave".to_vec());
     matches!(role, Ok(redis::Value::Array(told)) if told.first() == Some(&of_replica))

@@ -123,7 +123,7 @@ pub fn kill(setting: Setting, seed: u64, cycles: u64) -> (Server, Workload, u64)
             server.kill();
             outcome
         });
-        wait_for_orphan(&server);
+        server.wait_for_orphan();
         if setting == Setting::Rdb {
             let ended = saved(&server) - saved_before;
             let last = saves.iter().take(ended).next_back();
@@ -154,21 +154,6 @@ fn keep(setting: Setting, client: &mut Client) {
 /// How many saves have put their file in place, of this server and of earlier ones.
 fn saved(server: &Server) -> usize {
     server.log().matches("DB saved on disk").count()
-}
-
-/// A child that saves outlives its server, and may replace the next server's file with its older one. No server
-/// protects a later save against that, so the child has to end first.
-fn wait_for_orphan(server: &Server) {
-    let log = server.log();
-    let Some((_, behind)) = log.rsplit_once("saving started by pid ") else {
-        return;
-    };
-    let pid = behind.split_whitespace().next().unwrap_or_default();
-    let stat = format!("/proc/{pid}/stat");
-    wait_until("a child has ended", PATIENCE, || {
-        // It is gone, or a zombie.
-        std::fs::read_to_string(&stat).map_or(true, |stat| stat.contains(") Z "))
-    });
 }
 
 /// The last moment at which the whole AOF was known to be passed to the kernel.

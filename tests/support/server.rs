@@ -189,6 +189,21 @@ impl Server {
         process.wait().expect("a child of our own");
     }
 
+    /// A child that saves outlives its server, and may replace the next server's file with its older one. No server
+    /// protects a later save against that, so the child has to end first.
+    pub fn wait_for_orphan(&self) {
+        let log = self.log();
+        let Some((_, behind)) = log.rsplit_once("saving started by pid ") else {
+            return;
+        };
+        let pid = behind.split_whitespace().next().unwrap_or_default();
+        let stat = format!("/proc/{pid}/stat");
+        wait_until("a child has ended", PATIENCE, || {
+            // It is gone, or a zombie.
+            fs::read_to_string(&stat).map_or(true, |stat| stat.contains(") Z "))
+        });
+    }
+
     /// Stops it with SIGTERM, as an operator would.
     #[track_caller]
     pub fn stop(&mut self) {
