@@ -22,7 +22,7 @@ const ROLES = { master: "master", slave: "replica" };
 let shown = null;
 
 // Values stay encoded, since names are bytes that need not be text.
-export function words(search) {
+function words(search) {
   const found = {};
   for (const pair of search.replace(/^\?/, "").split("&")) {
     const equals = pair.indexOf("=");
@@ -44,12 +44,12 @@ function display() {
     main.append(h("div", { class: "empty" }, h("h1", {}, "Page not found"), h("p", {}, h("a", { href: "./" }, "All queues"))));
     return;
   }
-  shown = make(main, about, { go, trail, put: replaceWords });
+  shown = make(main, about, { about, go, trail, at, keep });
   frame();
   shown.update?.();
 }
 
-export function go(address, replace = false) {
+function go(address, replace = false) {
   const to = new URL(address, base);
   if (!replace) {
     returning += 1;
@@ -63,10 +63,16 @@ export function go(address, replace = false) {
   }
 }
 
+// The address of this view with some words changed, or left out.
+function at(changed) {
+  const about = Object.entries({ ...words(location.search), ...changed }).filter(([, value]) => value);
+  const name = location.pathname.slice(base.pathname.length);
+  return about.length ? `${name}?${about.map(([word, value]) => `${word}=${value}`).join("&")}` : name || "./";
+}
+
 // Stores in the address what a view remembers, without making the view anew.
-function replaceWords(name, about) {
-  const text = Object.entries(about).filter(([, value]) => value).map(([word, value]) => `${word}=${value}`).join("&");
-  history.replaceState(history.state, "", new URL(text ? `${name}?${text}` : name || "./", base));
+function keep(changed) {
+  history.replaceState(history.state, "", new URL(at(changed), base));
 }
 
 function frame() {

@@ -8,8 +8,9 @@ import * as act from "./act.js";
 export const ACTS = { delayed: ["now", "cancel"], ready: ["cancel"], reserved: ["delete"], dead: ["kick", "delete"], blocked: ["free", "cancel"], done: ["again", "delete"], all: ["cancel"] };
 const DANGERS = ["cancel", "delete"];
 
-export function choosing(key, state, table, done) {
+export function choosing(key, state, done) {
   const chosen = new Map();
+  let table = null;
   let last = null;
   const count = h("p", { class: "note", role: "status" });
   const buttons = ACTS[state].map((what) => act.button(act.SEVERAL[what][0], () => act.several(key, what, [...chosen], () => { clear(); done(); }), DANGERS.includes(what)));
@@ -49,11 +50,12 @@ export function choosing(key, state, table, done) {
 
   return {
     bar,
+    of(it) { table = it; },
     head: h("th", { scope: "col", class: "pick" }, every),
     box: (job) => h("td", { class: "pick" }, h("input", { type: "checkbox", value: job.id, "data-state": job.state ?? state, "aria-label": `Select ${job.name}`, onclick: pick })),
     // A job that no longer exists cannot be chosen.
-    keep(ids) {
-      const there = new Set(ids);
+    keep(jobs) {
+      const there = new Set(jobs.map((job) => job.id));
       for (const id of chosen.keys()) if (!there.has(id)) chosen.delete(id);
       show();
     },

@@ -43,23 +43,24 @@ export function attribute(element, name, value) {
   else if (element.getAttribute(name) !== String(value)) element.setAttribute(name, value);
 }
 
-// Children by key; those that stay are reused.
+// Children by key; those that stay are reused, and keep the focus where they are moved.
 export function list(parent, items, keyOf, make, update) {
+  const keys = items.map((item) => String(keyOf(item)));
+  const [focused, stay] = [document.activeElement, new Set(keys)];
+  for (const child of [...parent.children]) if (!stay.has(child.dataset.key)) child.remove();
   const old = new Map([...parent.children].map((child) => [child.dataset.key, child]));
   let before = parent.firstChild;
-  for (const item of items) {
-    const key = keyOf(item);
-    let child = old.get(key);
-    if (child) old.delete(key);
-    else {
+  items.forEach((item, index) => {
+    let child = old.get(keys[index]);
+    if (!child) {
       child = make(item);
-      child.dataset.key = key;
+      child.dataset.key = keys[index];
     }
     if (child === before) before = before.nextSibling;
     else parent.insertBefore(child, before);
     update?.(child, item);
-  }
-  for (const child of old.values()) child.remove();
+  });
+  if (focused !== document.activeElement && parent.contains(focused)) focused.focus({ preventScroll: true });
 }
 
 // Scrolls a narrow strip sideways so that this element is in sight.

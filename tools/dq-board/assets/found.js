@@ -1,56 +1,36 @@
 // The jobs that a filter selects, however long the search takes.
-import { attribute, h, put } from "./dom.js";
+import { h, put } from "./dom.js";
 import * as live from "./live.js";
 import * as text from "./text.js";
 import * as filter from "./filter.js";
-import { rowOf } from "./row.js";
+import { jobLink, rowOf } from "./row.js";
 
 // After so many rows a search pauses until it is told to continue.
 const ENOUGH = 50;
 const TONES = { dead: "bad", ready: "good", done: "good", reserved: "note" };
 const WHEN = { delayed: "due", ready: "due", reserved: "lease expires", dead: "died", blocked: "due", done: "finished" };
-const TITLES = ["Id", "State", "When", "Attempts", "Size", "Label", "Reason, result or payload"];
 
-export function titles() {
-  return TITLES.map((title, index) => h("th", { scope: "col", class: `f${index}` }, title));
-}
+// Columns of every list of jobs.
+export const NAME = { title: "Id", up: true, by: (job) => job.name };
+export const ATTEMPTS = { title: "Attempts", by: (job) => job.attempts, show: (job) => text.full(job.attempts) };
+export const SIZE = { title: "Size", by: (job) => job.length, show: (job) => text.bytes(job.length) };
+export const worded = (title, of) => ({ title, up: true, by: of, show: (job) => [of(job) ?? "–", "", of(job)?.slice(0, 300)] });
+export const exactly = (at) => (at === null ? null : text.at(at));
 
-// `box`: to choose it; null in a list of several queues, which names the queue instead.
-export function line(key, box, job) {
-  const at = job.at === null ? "–" : `${WHEN[job.state] ?? ""} ${text.until(job.at, live.now())}`;
-  const last = job.reason ?? job.result ?? job.payload;
-  return h("tr", { "data-line": "" }, box ? box(job) : h("td", { class: "fq" }, h("a", { href: `queue?queue=${key}` }, job.queue.name)),
-    h("td", { class: "f0" }, h("a", { href: `job?queue=${key}&id=${job.id}` }, job.name)),
-    h("td", { class: "f1", "data-tone": TONES[job.state] ?? "" }, job.state),
-    h("td", { class: "f2", "data-sort": job.at ?? 0, title: job.at === null ? null : text.at(job.at) }, at),
-    h("td", { class: "f3", "data-sort": job.attempts }, text.full(job.attempts)), h("td", { class: "f4", "data-sort": job.length }, text.bytes(job.length)),
-    h("td", { class: "f5", title: job.label }, job.label ?? "–"),
-    h("td", { class: "f6", title: last.slice(0, 300) }, last));
-}
+const QUEUE = { title: "Queue", class: "fq", up: true, by: (job) => job.queue.name, make: ({ queue }) => h("a", { href: `queue?queue=${queue.key}` }, queue.name) };
 
-// A table whose columns sort the rows that it has; the largest, or the first letter, comes first.
-export function sorted(table) {
-  const body = table.tBodies[0];
-  const watch = new MutationObserver(order);
-  let by = null;
-  let down = 1;
-  const heads = [...table.tHead.rows[0].cells];
-  heads.forEach((head, index) => {
-    if (head.classList.contains("pick")) return;
-    head.replaceChildren(h("button", { type: "button", class: "sort", onclick: () => { down = by === index ? -down : 1; by = index; order(); } }, head.textContent));
-  });
-  const compare = (a, b) => (a.dataset.sort === undefined ? a.textContent.localeCompare(b.textContent) : b.dataset.sort - a.dataset.sort);
-
-  function order() {
-    if (by === null) return;
-    watch.disconnect();
-    body.append(...[...body.rows].sort((a, b) => down * compare(a.cells[by], b.cells[by])));
-    heads.forEach((head, index) => attribute(head, "aria-sort", index === by ? (down > 0 ? "descending" : "ascending") : null));
-    watch.observe(body, { childList: true });
-  }
-
-  watch.observe(body, { childList: true });
-  return table;
+// In a list of several queues (no `key`) each job's queue is named.
+export function columns(key) {
+  return [
+    ...(key ? [] : [QUEUE]),
+    { ...NAME, make: (job) => jobLink(key ?? job.queue.key, job) },
+    { title: "State", up: true, by: (job) => job.state, show: (job) => [job.state, TONES[job.state]] },
+    { title: "When", by: (job) => job.at, show: (job) => [job.at === null ? "–" : `${WHEN[job.state] ?? ""} ${text.until(job.at, live.now())}`, "", exactly(job.at)] },
+    ATTEMPTS,
+    SIZE,
+    worded("Label", (job) => job.label),
+    worded("Reason, result or payload", (job) => job.reason ?? job.result ?? job.payload),
+  ];
 }
 
 // How far a search in one queue is.
@@ -69,10 +49,12 @@ export function inQueue(key, about, state) {
   };
 }
 
-// Searches until there are enough rows, then continues on request.
-export function search({ question, done, told, end }, { rows, further, wrong, empty, shown = () => {} }) {
+export const named = (job) => `${job.queue?.key} ${job.id}`;
+
+// Searches until there are enough jobs, then continues on request.
+export function search({ question, done, told, end }, page) {
   const abort = new AbortController();
-  const [seen, ids] = [new Set(), []];
+  const jobs = new Map();
   const stop = h("button", { type: "button", onclick: () => { stopped = true; } }, "Stop");
   const on = h("button", { type: "button", onclick: () => run() }, "Search further");
   const how = h("p", { class: "note", role: "status" });
@@ -83,12 +65,12 @@ export function search({ question, done, told, end }, { rows, further, wrong, em
 
   function tell(running, more) {
     bar.value = more ? share : 1;
-    put(how, `${text.full(seen.size)} found, ${more ? told(share) : end}.`);
-    further.replaceChildren(how, ...(running ? [bar, stop] : more ? [on] : []));
+    put(how, `${text.full(jobs.size)} found, ${more ? told(share) : end}.`);
+    page.further.replaceChildren(how, ...(running ? [bar, stop] : more ? [on] : []));
   }
 
   async function run() {
-    const enough = seen.size + ENOUGH;
+    const enough = jobs.size + ENOUGH;
     stopped = false;
     try {
       do {
@@ -96,24 +78,19 @@ export function search({ question, done, told, end }, { rows, further, wrong, em
         const found = await live.look("find", `${question}${cursor ? `&cursor=${cursor}` : ""}`, abort.signal);
         cursor = found.more;
         share = done(found);
-        const named = (job) => `${job.queue?.key} ${job.id}`;
-        const fresh = found.jobs.filter((job) => !seen.has(named(job)));
-        for (const job of fresh) seen.add(named(job));
-        for (const job of fresh) ids.push(job.id);
-        if (fresh.length) rows(fresh);
-      } while (cursor && seen.size < enough && !stopped);
-      put(wrong, "");
+        for (const job of found.jobs) if (!jobs.has(named(job))) jobs.set(named(job), job);
+        page.show([...jobs.values()]);
+        page.empty.hidden ||= Boolean(cursor);
+      } while (cursor && jobs.size < enough && !stopped);
+      put(page.wrong, "");
       tell(false, cursor);
-      empty.hidden = seen.size > 0 || Boolean(cursor);
-      shown(ids);
     } catch (error) {
       if (abort.signal.aborted) return;
-      put(wrong, error.message);
-      further.replaceChildren(on);
+      put(page.wrong, error.message);
+      page.further.replaceChildren(on);
     }
   }
 
   run();
   return { stop: () => abort.abort() };
 }
-

@@ -1,14 +1,13 @@
 // Groups: those with most waiting jobs, what each may have of its own, and actions on one.
-import { attribute, h, list, put } from "./dom.js";
+import { h, put } from "./dom.js";
 import * as act from "./act.js";
 import { ofGroup } from "./bulk.js";
+import { page } from "./columns.js";
 import * as live from "./live.js";
 import * as text from "./text.js";
 import { head, ofGroups, rate } from "./queue.js";
 import { rowOf } from "./row.js";
 import { decode } from "./table.js";
-
-const COLUMNS = ["Group", "Waiting", "Reserved", "Dead", "Oldest ready", "Share", "Of its own", "In the window", "Actions"];
 
 // The limits that a group has of its own.
 function limits(group) {
@@ -21,6 +20,26 @@ function limits(group) {
 }
 
 const share = (group) => [group.weight === null ? "" : `weight ${text.full(group.weight)}`, group.share === undefined ? "" : `${Math.round(100 * group.share)} %`].filter(Boolean).join(", ");
+const toned = (count, tone = "") => (count ? tone : "quiet");
+
+// What its rate allows at most: its own, or that of the queue.
+const most = (group, settings) => (group.rate ?? settings?.grouprate ?? [0])[0];
+
+function columns(key, settings, fill) {
+  const used = (group) => (most(group, settings()) ? group.used / most(group, settings()) : null);
+  const isFull = ({ max, reserved }) => ((max ?? settings()?.groupmax) && reserved >= (max ?? settings().groupmax)) || (settings()?.groupfifo && reserved);
+  return [
+    { title: "Group", up: true, by: (group) => group.name, make: (group) => h("a", { href: `jobs?queue=${key}&state=ready&group=${group.id}&all=1` }, group.name) },
+    { title: "Waiting", by: (group) => group.waiting, show: ({ waiting }) => [text.full(waiting), toned(waiting)] },
+    { title: "Reserved", by: (group) => group.reserved, show: (group) => [text.full(group.reserved) + (isFull(group) ? " (at its limit)" : ""), toned(group.reserved)] },
+    { title: "Dead", by: (group) => group.dead, show: ({ dead }) => [dead ? text.full(dead) : "–", toned(dead, "bad")] },
+    { title: "Oldest ready", by: ({ oldest }) => oldest && -oldest, show: ({ oldest }) => [oldest === null ? "–" : text.millis(Math.max(live.now() - oldest, 0)), toned(oldest)] },
+    { title: "Share", by: (group) => group.share ?? group.weight, show: (group) => share(group) || "–" },
+    { title: "Of its own", up: true, by: (group) => limits(group) || null, show: (group) => [limits(group) || "–", group.paused ? "warn" : ""] },
+    { title: "In the window", by: used, show: (group) => [used(group) === null ? "–" : `${text.full(group.used)} of ${text.full(most(group, settings()))}`, used(group) >= 1 ? "warn" : ""] },
+    { title: "Actions", fill },
+  ];
+}
 
 export function groups(main, about, env) {
   const key = about.queue;
@@ -28,33 +47,16 @@ export function groups(main, about, env) {
   const search = h("input", { type: "search", placeholder: "Search by name", "aria-label": "Search by name", spellcheck: "false" });
   search.value = decode(about.part);
   const note = h("p", { class: "note" });
-  const wrong = h("p", { class: "wrong", role: "alert" });
-  const body = h("tbody", {});
-  const table = h("table", { class: "jobs", "aria-label": "Groups", hidden: true }, h("thead", {}, h("tr", {}, ...COLUMNS.map((name, index) => h("th", { scope: "col", class: `g${index}` }, name)))), body);
-  const empty = h("div", { class: "empty", hidden: true });
-  const further = h("div", { class: "further" });
-  const which = h("a", { class: "button", href: about.set ? `groups?queue=${key}` : `groups?queue=${key}&set=1` }, about.set ? "Those with jobs" : "Those with settings");
-  const fresh = h("button", { type: "button", hidden: true, onclick: () => act.dialog(act.setGroup(rowOf(key), { id: "" }, again)) }, "Set a group");
-  main.append(h("form", { class: "tools", onsubmit: (event) => { event.preventDefault(); go(); } }, search, h("button", { type: "submit" }, "Search"), which, fresh, note), wrong, table, empty, further);
-  const page = address(about.cursor);
-  const current = new Map();
-  let settings = null;
-  let last = null;
-  const followed = live.follow((signal) => live.look("groups", page, signal), take, { every: 5000, weight: (it) => it.weight });
+  const which = h("a", { class: "button", href: `groups?queue=${key}${about.set ? "" : "&set=1"}` }, about.set ? "Those with jobs" : "Those with settings");
   const again = () => followed.now();
-
-  function address(cursor) {
-    return `queue=${key}${about.set ? "&set=1" : ""}${about.part ? `&part=${about.part}` : ""}${cursor ? `&cursor=${cursor}` : ""}`;
-  }
-
-  function go() {
-    env.go(search.value ? `groups?queue=${key}&part=${encodeURIComponent(search.value)}` : `groups?queue=${key}`);
-  }
-
-  function line(group) {
-    const jobs = `jobs?queue=${key}&state=ready&group=${group.id}&all=1`;
-    return h("tr", {}, h("td", { class: "g0" }, h("a", { href: jobs }, group.name)), ...[1, 2, 3, 4, 5, 6, 7, 8].map((index) => h("td", { class: `g${index}` })));
-  }
+  const fresh = h("button", { type: "button", hidden: true, onclick: () => act.dialog(act.setGroup(rowOf(key), { id: "" }, again)) }, "Set a group");
+  const go = () => env.go(env.at({ part: encodeURIComponent(search.value), cursor: "", set: "" }));
+  const shown = page("Groups", columns(key, () => last?.settings, offer), env, { letter: "g" });
+  main.append(h("form", { class: "tools", onsubmit: (event) => { event.preventDefault(); go(); } }, search, h("button", { type: "submit" }, "Search"), which, fresh, note), ...shown.parts);
+  const question = ["queue", "set", "part", "cursor"].filter((word) => about[word]).map((word) => `${word}=${about[word]}`).join("&");
+  const current = new Map();
+  let last = null;
+  const followed = live.follow((signal) => live.look("groups", question, signal), take, { every: 5000, weight: (it) => it.weight });
 
   function buttons(group) {
     const about = (make) => () => make(rowOf(key), current.get(group.id), again);
@@ -64,50 +66,31 @@ export function groups(main, about, env) {
       hasOwn && act.button("Clear", about(act.clearGroup)), bulk("Retry dead", "dead", "kick"), bulk("Cancel", "all", "cancel")].filter(Boolean);
   }
 
-  function fill(element, group) {
-    const [, waiting, reserved, dead, oldest, shared, own, used, acts] = element.children;
-    const max = group.max ?? settings?.groupmax;
-    const full = (max && group.reserved >= max) || (settings?.groupfifo && group.reserved);
-    const [most] = group.rate ?? settings?.grouprate ?? [0];
-    put(waiting, text.full(group.waiting), group.waiting ? "" : "quiet");
-    put(reserved, text.full(group.reserved) + (full ? " (at its limit)" : ""), group.reserved ? "" : "quiet");
-    put(dead, group.dead ? text.full(group.dead) : "–", group.dead ? "bad" : "quiet");
-    put(oldest, group.oldest === null ? "–" : text.millis(Math.max(live.now() - group.oldest, 0)), group.oldest === null ? "quiet" : "");
-    put(shared, share(group) || "–");
-    put(own, limits(group) || "–", group.paused ? "warn" : "");
-    put(used, most ? `${text.full(group.used)} of ${text.full(most)}` : "–", most && group.used >= most ? "warn" : "");
+  function offer(cell, group) {
     const wanted = live.mayAct(key) ? `${group.paused !== 0} ${limits(group)} ${group.weight}` : "";
-    if (element.dataset.acts !== wanted) acts.replaceChildren(...(wanted ? buttons(group) : []));
-    element.dataset.acts = wanted;
+    if (cell.dataset.acts !== wanted) cell.replaceChildren(...(wanted ? buttons(group) : []));
+    cell.dataset.acts = wanted;
   }
 
   function take(found, error) {
-    put(wrong, error ?? "");
-    if (!found) return;
-    last = found;
-    settings = found.settings;
-    for (const group of found.groups) current.set(group.id, group);
-    const each = settings ? ofGroups(settings) : "";
-    put(note, [each && `Each group: ${each}.`, found.sample && `Dead and oldest: of the first ${text.full(found.sample)} dead and ready jobs.`].filter(Boolean).join(" "));
-    fresh.hidden = !live.mayAct(key);
-    list(body, found.groups, (group) => group.id, line, fill);
-    table.hidden = found.groups.length === 0;
-    empty.hidden = !table.hidden;
-    put(empty, about.part || about.cursor ? "No group matches." : about.set ? "No group has settings of its own. DQ.GROUPSET gives it some." : "No job of this queue has a group. DQ.ADD with GROUP names one, and groups take turns.");
-    const links = [];
-    if (about.cursor) links.push(["First groups", `groups?${address("")}`]);
-    if (found.more) links.push(["More groups", `groups?${address(found.more)}`]);
-    const shown = found.groups.length;
-    const told = shown < found.seen || found.more || about.cursor ? `The ${text.full(shown)} with most waiting jobs, of ${text.full(found.seen)} checked.` : "";
-    list(further, [...(told ? [[told, null]] : []), ...links], ([name]) => name, ([name, href]) => (href ? h("a", { class: "button", href }, name) : h("p", { class: "note" }, name)), (link, [, href]) => href && attribute(link, "href", href));
+    put(shown.wrong, error ?? "");
+    last = found ?? last;
+    update();
   }
 
-  return {
+  function update() {
+    updateHead();
     // What may be done is known only once the stream has said it.
-    update() {
-      updateHead();
-      if (last) take(last);
-    },
-    close: () => followed.stop(),
-  };
+    fresh.hidden = !live.mayAct(key);
+    if (!last) return;
+    for (const group of last.groups) current.set(group.id, group);
+    const each = last.settings ? ofGroups(last.settings) : "";
+    put(note, [each && `Each group: ${each}.`, last.sample && `Dead and oldest: of the first ${text.full(last.sample)} dead and ready jobs.`].filter(Boolean).join(" "));
+    shown.show(last.groups, about.part || about.cursor ? "No group matches." : about.set ? "No group has settings of its own. DQ.GROUPSET gives it some." : "No job of this queue has a group. DQ.ADD with GROUP names one, and groups take turns.");
+    const count = last.groups.length;
+    const isPart = count < last.seen || last.more || about.cursor;
+    shown.links([isPart && [`The ${text.full(count)} with most waiting jobs, of ${text.full(last.seen)} checked.`, null], about.cursor && ["First groups", { cursor: "" }], last.more && ["More groups", { cursor: last.more }]]);
+  }
+
+  return { update, close: followed.stop };
 }

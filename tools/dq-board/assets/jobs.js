@@ -1,37 +1,43 @@
 // The jobs of one state, page by page, or those that a filter selects.
-import { attribute, h, list, put } from "./dom.js";
+import { h, put } from "./dom.js";
 import * as live from "./live.js";
 import * as text from "./text.js";
 import * as bulk from "./bulk.js";
 import { choosing } from "./choice.js";
+import { page, sheet } from "./columns.js";
 import * as filter from "./filter.js";
 import * as found from "./found.js";
+import { ATTEMPTS, exactly, NAME, SIZE, worded } from "./found.js";
 import { head } from "./queue.js";
-import { rowOf, STATES } from "./row.js";
+import { jobLink, rowOf, STATES } from "./row.js";
 import { decode } from "./table.js";
 
-// What the instant of a job means in each state, and how it is shown.
+// What the instant of a job means in each state, how it is shown, and how it sorts.
 const AT = {
-  delayed: ["Due", (at, now) => [text.until(at, now), ""]],
-  ready: ["Late by", (at, now) => [text.millis(Math.max(now - at, 0)), now - at > 50_000 ? "bad" : now - at > 5000 ? "warn" : ""]],
-  reserved: ["Lease expires", (at, now) => (at < now ? ["expired", "bad"] : [text.until(at, now), at - now < 2000 ? "warn" : ""])],
-  dead: ["Died", (at, now) => [text.until(at, now), ""]],
-  blocked: ["Due", (at, now) => (at === null ? ["–", "quiet"] : [text.until(at, now), ""])],
-  done: ["Finished", (at, now) => [text.until(at, now), ""]],
+  delayed: { title: "Due", up: true, told: (at, now) => [text.until(at, now), ""] },
+  ready: { title: "Late by", by: (job) => -job.at, told: (at, now) => [text.millis(Math.max(now - at, 0)), now - at > 50_000 ? "bad" : now - at > 5000 ? "warn" : ""] },
+  reserved: { title: "Lease expires", up: true, told: (at, now) => (at < now ? ["expired", "bad"] : [text.until(at, now), at - now < 2000 ? "warn" : ""]) },
+  dead: { title: "Died", told: (at, now) => [text.until(at, now), ""] },
+  blocked: { title: "Due", up: true, told: (at, now) => (at === null ? ["–", "quiet"] : [text.until(at, now), ""]) },
+  done: { title: "Finished", told: (at, now) => [text.until(at, now), ""] },
 };
 
-const given = (value, show = String) => (value === null || value === undefined ? "–" : show(value));
-const ATTEMPTS = ["Attempts", (job) => text.full(job.attempts)];
-const PRIORITY = ["Priority", (job) => String(job.priority)];
-const SIZE = ["Size", (job) => text.bytes(job.length)];
-const OTHERS = [ATTEMPTS, PRIORITY, SIZE, ["Payload", (job) => job.payload]];
+const PRIORITY = { title: "Priority", up: true, by: (job) => job.priority, show: (job) => String(job.priority) };
+const RAN = { title: "Ran for", by: (job) => job.ran, show: (job) => (job.ran === null ? "–" : text.millis(job.ran)) };
+const OTHERS = [ATTEMPTS, PRIORITY, SIZE, worded("Payload", (job) => job.payload)];
 
 // What else a list shows of each job.
 const MORE = {
-  dead: [ATTEMPTS, PRIORITY, SIZE, ["Reason", (job) => given(job.reason)]],
-  blocked: [ATTEMPTS, PRIORITY, SIZE, ["Waits for", (job) => given(job.after)]],
-  done: [["Ran for", (job) => given(job.ran, text.millis)], ATTEMPTS, SIZE, ["Result", (job) => given(job.result)]],
+  dead: [ATTEMPTS, PRIORITY, SIZE, worded("Reason", (job) => job.reason)],
+  blocked: [ATTEMPTS, PRIORITY, SIZE, worded("Waits for", (job) => job.after)],
+  done: [RAN, ATTEMPTS, SIZE, worded("Result", (job) => job.result)],
 };
+
+const columns = (key, state) => [
+  { ...NAME, make: (job) => jobLink(key, job) },
+  { by: (job) => job.at, show: (job) => [...AT[state].told(job.at, live.now()), exactly(job.at)], ...AT[state] },
+  ...(MORE[state] ?? OTHERS),
+];
 
 const NONE = {
   delayed: "No delayed jobs.",
@@ -63,121 +69,87 @@ export function jobs(main, about, env) {
   const state = STATES.includes(about.state) ? about.state : "delayed";
   const filtered = filter.isFiltered(about);
   const updateHead = head(main, key, state, env);
-  const here = `jobs?queue=${key}&state=${state}`;
   const kept = state === "done" ? h("p", { class: "note" }) : null;
-  const slow = state === "done" ? h("a", { class: "button", href: about.slow ? here : `${here}&slow=1` }, about.slow ? "By finish time" : "Slowest first")
-    : state === "dead" && !filtered ? h("a", { class: "button", href: about.newest ? here : `${here}&newest=1` }, about.newest ? "Oldest first" : "Newest first") : null;
-  const wrong = h("p", { class: "wrong", role: "alert" });
-  const empty = h("div", { class: "empty", hidden: true });
-  const further = h("div", { class: "further" });
-  const form = filter.form(about, state, (words) => env.go(here + words), slow, kept);
+  const otherOrder = (word, usual, other) => h("a", { class: "button", href: env.at({ [word]: about[word] ? "" : "1", from: "", skip: "", cursor: "", sort: "" }) }, about[word] ? usual : other);
+  const turn = state === "done" ? otherOrder("slow", "By finish time", "Slowest first") : state === "dead" && !filtered ? otherOrder("newest", "Oldest first", "Newest first") : null;
+  const form = filter.form(about, state, (words) => env.go(`jobs?queue=${key}&state=${state}${words}`), turn, kept);
   const why = state === "dead" ? reasons(key, about) : null;
-  const page = (filtered ? matching : state === "done" && about.slow ? slowest : inOrder)({ key, about, state, here, wrong, empty, further, again: () => env.go(location.href, true) });
-  main.append(...[form, why?.nav, wrong, ...page.bars, page.table, empty, further].filter(Boolean));
+  const shown = (filtered ? matching : state === "done" && about.slow ? slowest : inOrder)({ key, about, state, env });
+  main.append(form, ...(why ? [why.nav] : []), ...shown.parts);
   return {
     update() {
       updateHead();
       if (kept) put(kept, `${text.bytes(rowOf(key).doneBytes)} of ids, payloads, results and progress`);
-      page.update();
+      shown.update();
     },
     close() {
       why?.stop();
-      page.close();
+      shown.close();
     },
   };
 }
 
 // The jobs that a filter selects, as they are found.
-function matching({ key, about, state, wrong, empty, further, again }) {
-  const body = h("tbody", {});
-  const table = h("table", { class: "jobs found", "aria-label": "Jobs found", hidden: true });
-  const choice = choosing(key, about.all === "1" ? "all" : state, table, again);
-  table.append(h("thead", {}, h("tr", {}, choice.head, ...found.titles())), body);
-  found.sorted(table);
-  put(empty, "No job matches.");
-  const searched = found.search(found.inQueue(key, about, state), {
-    further, wrong, empty,
-    rows: (jobs) => { body.append(...jobs.map((job) => found.line(key, choice.box, job))); table.hidden = false; },
-    shown: (ids) => choice.keep(ids),
-  });
+function matching({ key, about, state, env }) {
+  const again = () => env.go(location.href, true);
+  const choice = choosing(key, about.all === "1" ? "all" : state, again);
   const all = bulk.bar(key, about, state, again);
-  return { table, bars: [all.row, choice.bar], update: () => { choice.offer(); all.offer(); }, close: searched.stop };
+  const shown = page("Jobs found", found.columns(key), env, { letter: "f", kind: "found", choice, bars: [all.row, choice.bar], none: "No job matches." });
+  const searched = found.search(found.inQueue(key, about, state), shown);
+  const update = () => {
+    choice.offer();
+    all.offer();
+    shown.again();
+  };
+  return { parts: shown.parts, update, close: searched.stop };
 }
 
 // All jobs of a state, in its order.
-function inOrder({ key, about, state, here, wrong, empty, further }) {
-  const [title, show] = AT[state];
-  const more = MORE[state] ?? OTHERS;
-  const body = h("tbody", {});
-  const table = h("table", { class: "jobs", "aria-label": "Jobs", hidden: true });
-  const page = `queue=${key}&state=${state}${about.newest ? "&newest=1" : ""}${about.from ? `&from=${about.from}` : ""}${about.skip ? `&skip=${about.skip}` : ""}`;
+function inOrder({ key, about, state, env }) {
+  const isLater = about.from || about.skip;
+  const question = ["newest", "from", "skip"].filter((word) => about[word]).map((word) => `&${word}=${about[word]}`).join("");
+  const choice = choosing(key, state, () => followed.now());
+  const shown = page("Jobs", columns(key, state), env, { letter: "j", choice, bars: [choice.bar] });
   let answer = null;
-  const followed = live.follow((signal) => live.look("jobs", page, signal), take, { weight: (it) => it.weight, every: about.newest ? 5000 : 1000 });
-  const choice = choosing(key, state, table, () => followed.now());
-  table.append(h("thead", {}, h("tr", {}, choice.head, ...["Id", title, ...more.map(([name]) => name)].map((name, index) => h("th", { scope: "col", class: `j${index}` }, name)))), body);
-
-  function take(jobs, error) {
-    put(wrong, error ?? "");
-    if (jobs) answer = jobs;
+  const followed = live.follow((signal) => live.look("jobs", `queue=${key}&state=${state}${question}`, signal), (jobs, error) => {
+    put(shown.wrong, error ?? "");
+    answer = jobs ?? answer;
     update();
-  }
-
-  function line(job) {
-    return h("tr", { "data-line": "" }, choice.box(job), h("td", { class: "j0" }, h("a", { href: `job?queue=${key}&id=${job.id}` }, job.name)), ...[1, 2, 3, 4, 5].map((index) => h("td", { class: `j${index}` })));
-  }
-
-  function fill(element, job) {
-    const now = live.now();
-    const cells = [...element.children].slice(1);
-    put(cells[1], ...show(job.at, now));
-    attribute(cells[1], "title", job.at === null ? null : text.at(job.at));
-    more.forEach(([, cell], index) => put(cells[index + 2], cell(job)));
-    attribute(cells[5], "title", cells[5].textContent.slice(0, 300));
-  }
+  }, { weight: (it) => it.weight, every: about.newest ? 5000 : 1000 });
 
   function update() {
     if (!answer) return;
-    list(body, answer.jobs, (job) => job.id, line, fill);
+    shown.show(answer.jobs, isLater ? "This page has no jobs any more." : NONE[state]);
     choice.offer();
-    choice.keep(answer.jobs.map((job) => job.id));
-    table.hidden = answer.jobs.length === 0;
-    empty.hidden = !table.hidden;
-    put(empty, about.from || about.skip ? "This page has no jobs any more." : NONE[state]);
-    const links = [];
-    if (about.from || about.skip) links.push(["First page", here]);
-    if (answer.more) links.push(["Next page", `${here}&from=${answer.more.from}&skip=${answer.more.skip}`]);
-    list(further, links, ([name]) => name, ([name, href]) => h("a", { class: "button", href }, name), (link, [, href]) => attribute(link, "href", href));
+    shown.links([isLater && ["First page", { from: "", skip: "" }], answer.more && ["Next page", answer.more]]);
   }
 
-  return { table, bars: [choice.bar], update, close: followed.stop };
+  return { parts: shown.parts, update, close: followed.stop };
 }
 
 // Done jobs, those that ran longest first.
-function slowest({ key, about, state, here, wrong, empty, further }) {
-  const body = h("tbody", {});
-  const table = h("table", { class: "jobs", "aria-label": "Jobs", hidden: true });
+function slowest({ key, about, state, env }) {
   const note = h("p", { class: "note", role: "status" });
-  const labels = h("tbody", {});
-  const byLabel = h("table", { class: "jobs labels", "aria-label": "Run times by label", hidden: true }, h("thead", {}, h("tr", {}, ...["Label", "Jobs", "p50", "p99"].map((name) => h("th", { scope: "col" }, name)))), labels);
-  const choice = choosing(key, state, table, () => followed.now());
-  const more = MORE.done;
-  table.append(h("thead", {}, h("tr", {}, choice.head, ...["Id", AT.done[0], ...more.map(([name]) => name)].map((name, index) => h("th", { scope: "col", class: `j${index}` }, name)))), body);
-  const line = (job) => h("tr", { "data-line": "" }, choice.box(job), h("td", { class: "j0" }, h("a", { href: `job?queue=${key}&id=${job.id}` }, job.name)),
-    h("td", { class: "j1", title: text.at(job.at) }, text.until(job.at, live.now())), ...more.map(([, cell], index) => h("td", { class: `j${index + 2}` }, cell(job))));
+  const label = (it) => (it.name === null ? "none" : h("a", { href: `jobs?queue=${key}&state=${state}&label=${it.id}` }, it.name));
+  const labels = sheet("Run times by label", [
+    { title: "Label", up: true, by: (it) => it.name, make: label },
+    { title: "Jobs", by: (it) => it.count, show: (it) => text.full(it.count) },
+    { title: "p50", by: (it) => it.half, show: (it) => text.millis(it.half) },
+    { title: "p99", by: (it) => it.most, show: (it) => text.millis(it.most) },
+  ], env, { kind: "labels", word: "labels" });
+  const choice = choosing(key, state, () => followed.now());
+  const shown = page("Jobs", columns(key, state), env, { letter: "j", choice, bars: [note, labels.table, choice.bar], none: NONE.done });
   const followed = live.follow((signal) => live.look("slowest", `queue=${key}${about.cursor ? `&cursor=${about.cursor}` : ""}`, signal), (answer, error) => {
-    put(wrong, error ?? "");
+    put(shown.wrong, error ?? "");
     if (!answer) return;
-    list(body, answer.jobs, (job) => job.id, line);
-    choice.keep(answer.jobs.map((job) => job.id));
+    shown.show(answer.jobs);
+    labels.show(answer.labels.some((it) => it.name !== null) ? answer.labels : []);
     put(note, answer.half === null ? "" : `Half took at most ${text.millis(answer.half)}, 99 % at most ${text.millis(answer.most)}, of ${text.jobs(answer.seen)} checked.`);
-    byLabel.hidden = !answer.labels.some((label) => label.name !== null);
-    list(labels, answer.labels, (label) => label.id, (label) => h("tr", {}, h("td", {}, label.name === null ? "none" : h("a", { href: `${here}&label=${label.id}` }, label.name)), h("td", {}), h("td", {}), h("td", {})), (row, label) => {
-      [text.full(label.count), text.millis(label.half), text.millis(label.most)].forEach((shown, index) => put(row.children[index + 1], shown));
-    });
-    table.hidden = answer.jobs.length === 0;
-    empty.hidden = !table.hidden;
-    put(empty, NONE.done);
-    further.replaceChildren(...(answer.more ? [h("a", { class: "button", href: `${here}&slow=1&cursor=${answer.more}` }, "Search further")] : []));
+    shown.links([about.cursor && ["First jobs", { cursor: "" }], answer.more && ["Search further", { cursor: answer.more }]]);
   }, { every: 10_000 });
-  return { table, bars: [note, byLabel, choice.bar], update: choice.offer, close: followed.stop };
+  const update = () => {
+    choice.offer();
+    shown.again();
+  };
+  return { parts: shown.parts, update, close: followed.stop };
 }

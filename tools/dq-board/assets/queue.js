@@ -63,25 +63,6 @@ export function ofAll(main, title, env) {
   return () => {};
 }
 
-// What a page with one table consists of, below its head.
-export function pages(main, name, columns, none, letter = "c") {
-  const [note, wrong] = [h("p", { class: "note" }), h("p", { class: "wrong", role: "alert" })];
-  const body = h("tbody", {});
-  const table = h("table", { class: "jobs", "aria-label": name, hidden: true }, h("thead", {}, h("tr", {}, ...columns.map((title, index) => h("th", { scope: "col", class: `${letter}${index - columns.indexOf("Id")}` }, title)))), body);
-  const empty = h("div", { class: "empty", hidden: true }, none);
-  const further = h("div", { class: "further" });
-  main.append(note, wrong, table, empty, further);
-  return {
-    note, wrong, body, further,
-    filled(is, otherwise = none) {
-      table.hidden = !is;
-      empty.hidden = is;
-      put(empty, otherwise);
-    },
-    links: (all) => list(further, all.filter(Boolean), ([title]) => title, ([title, href]) => h("a", { class: "button", href }, title), (link, [, href]) => attribute(link, "href", href)),
-  };
-}
-
 const TILES = [
   ["Ready", (row, it) => (put(it.value, text.count(row.jobs[1])), put(it.small, row.oldest === null || row.oldest === undefined ? "none waiting" : `oldest ${oldest(row.oldest)[0]}`, oldest(row.oldest)[1]))],
   ["Delayed", (row, it) => (put(it.value, text.count(row.jobs[0])), put(it.small, row.next ? `next ${text.until(Math.max(row.next, live.now()), live.now())}` : row.jobs[4] ? `${text.count(row.jobs[4])} blocked` : "none"))],
@@ -145,7 +126,7 @@ export function queue(main, about, env) {
   main.append(why, figures);
   let set = null;
   let paused = 0;
-  const chart = forecast(main, key, about, (words) => env.put("queue", { queue: key, ...words }), () => ({ set, row: rowOf(key) }));
+  const chart = forecast(main, key, about, env.keep, () => ({ set, row: rowOf(key) }));
   const totals = h("dl", { class: "facts" });
   const settings = h("dl", { class: "facts" });
   const wrong = h("p", { class: "wrong", role: "alert" });

@@ -1,78 +1,70 @@
 // Recurring jobs, of one queue or of all, with their last and next runs.
-import { h, put } from "./dom.js";
+import { h, list, put } from "./dom.js";
 import * as live from "./live.js";
 import * as text from "./text.js";
 import * as act from "./act.js";
+import { page } from "./columns.js";
+import { NAME } from "./found.js";
 import * as rules from "./rules.js";
-import { head, ofAll, pages } from "./queue.js";
-import { rowOf } from "./row.js";
+import { head, ofAll } from "./queue.js";
+import { jobLink, rowOf } from "./row.js";
 import { zone } from "./zone.js";
 
-const TITLES = ["Id", "Rule", "Next runs", "Last run", "Runs", "State"];
 const NONE = "No recurring jobs. DQ.ADD with EVERY or CRON adds one.";
 
 // How the last run that the queue keeps ended.
-function outcome(last) {
-  if (!last) return ["–", "quiet"];
-  const why = last.reason ? `: ${last.reason}` : "";
-  const ran = last.ran === null ? "" : `, ran for ${text.millis(last.ran)}`;
-  return [`${last.state}${last.state === "dead" ? why : ran}, ${text.until(last.at, live.now())}`, last.state === "dead" ? "bad" : "good"];
+function outcome(cell, { last, queue }) {
+  const why = last?.reason ? `: ${last.reason}` : "";
+  const ran = last && last.ran !== null ? `, ran for ${text.millis(last.ran)}` : "";
+  if (cell.dataset.last !== (cell.dataset.last = last?.id ?? "")) cell.replaceChildren(last ? jobLink(queue.key, last) : h("span", {}));
+  put(cell.firstChild, last ? `${last.state}${last.state === "dead" ? why : ran}, ${text.until(last.at, live.now())}` : "–", { dead: "bad", done: "good" }[last?.state] ?? "quiet");
 }
 
 // The next run in words, and its instant; of the others only that.
-function runs(next) {
-  return next.map((instant, index) => h("span", { class: "run" }, index ? text.at(instant) : `${text.until(instant, live.now())}: ${text.at(instant)}`));
+function runs(cell, { rule }) {
+  list(cell, rule.next.map((instant, index) => ({ instant, index })), (it) => it.instant, () => h("span", { class: "run" }), (run, { instant, index }) => put(run, index ? text.at(instant) : `${text.until(instant, live.now())}: ${text.at(instant)}`));
 }
 
 export function recurring(main, about, env) {
   const key = about.queue;
-  const update = key ? head(main, key, "recurring", env) : ofAll(main, "Recurring jobs", env);
+  const updateHead = key ? head(main, key, "recurring", env) : ofAll(main, "Recurring jobs", env);
+  const again = () => followed.now();
   const add = act.button("Add a recurring job", () => rules.add(rowOf(key), again));
-  const again = () => env.go(location.href, true);
-  main.append(h("div", { class: "tools" }, zone(again, "A rule's own time zone is part of the rule. "), key ? add : ""));
-  const page = pages(main, "Recurring jobs", key ? TITLES : ["Queue", ...TITLES], NONE, "r");
-  const further = page.further;
-  const abort = new AbortController();
-  const buttons = [];
-  seek("");
+  main.append(h("div", { class: "tools" }, zone(() => env.go(location.href, true), "A rule's own time zone is part of the rule. "), key ? add : ""));
 
-  async function seek(cursor) {
-    further.replaceChildren(h("p", { class: "note" }, "Searching."));
-    try {
-      const found = await live.look("recurring", `${key ? `queue=${key}` : ""}${cursor ? `&cursor=${cursor}` : ""}`, abort.signal);
-      found.jobs.sort((a, b) => (a.rule.next[0] ?? Infinity) - (b.rule.next[0] ?? Infinity));
-      page.body.append(...found.jobs.map(line));
-      further.replaceChildren();
-      if (found.more) further.append(h("button", { type: "button", onclick: () => seek(found.more) }, "Search further"));
-      page.filled(page.body.children.length > 0, found.more ? "No recurring jobs found so far." : NONE);
-      offer();
-    } catch (error) {
-      if (abort.signal.aborted) return;
-      put(page.wrong, error.message);
-      further.replaceChildren();
-    }
+  function state(cell, job) {
+    const runsNow = job.state === "delayed" && live.mayAct(job.queue.key);
+    if (!runsNow) put(cell, job.state);
+    else if (!cell.querySelector("button")) cell.replaceChildren(act.button("Run now", () => act.runNow(job.queue.key, jobs.get(named(job)), again)));
   }
 
-  function line(job) {
-    const at = job.queue.key;
-    const [ended, tone] = outcome(job.last);
-    const last = h("span", { "data-tone": tone }, ended);
-    const now = job.state === "delayed" ? act.button("Run now", () => act.runNow(at, job, again)) : null;
-    if (now) buttons.push([at, now]);
-    const cells = [
-      h("a", { href: `job?queue=${at}&id=${job.id}` }, job.name), job.rule.text, runs(job.rule.next),
-      job.last ? h("a", { href: `job?queue=${at}&id=${job.last.id}` }, last) : last,
-      `${text.full(job.rule.runs)}${job.rule.times ? ` of ${text.full(job.rule.times)}` : ""}`, now ?? job.state,
-    ];
-    if (!key) cells.unshift(h("a", { href: `recurring?queue=${at}` }, job.queue.name));
-    return h("tr", { "data-line": "" }, ...cells.map((cell, index) => h("td", { class: `r${index + (key ? 0 : -1)}` }, ...[cell].flat())));
-  }
+  const named = (job) => `${job.queue.key} ${job.id}`;
+  const next = { title: "Next runs", up: true, by: ({ rule }) => rule.next[0], fill: runs };
+  const shown = page("Recurring jobs", [
+    ...(key ? [] : [{ title: "Queue", class: "fq", up: true, by: ({ queue }) => queue.name, make: ({ queue }) => h("a", { href: `recurring?queue=${queue.key}` }, queue.name) }]),
+    { ...NAME, make: (job) => jobLink(job.queue.key, job) },
+    { title: "Rule", up: true, by: ({ rule }) => rule.text, show: ({ rule }) => rule.text },
+    next,
+    { title: "Last run", by: ({ last }) => last?.at, fill: outcome },
+    { title: "Runs", by: ({ rule }) => rule.runs, show: ({ rule }) => `${text.full(rule.runs)}${rule.times ? ` of ${text.full(rule.times)}` : ""}` },
+    { title: "State", up: true, by: (job) => job.state, fill: state },
+  ], env, { key: named, letter: "r", usual: next });
+  main.append(...shown.parts);
+  const jobs = new Map();
+  const question = ["queue", "cursor"].filter((word) => about[word]).map((word) => `${word}=${about[word]}`).join("&");
+  const followed = live.follow((signal) => live.look("recurring", question, signal), (found, error) => {
+    put(shown.wrong, error ?? "");
+    if (!found) return;
+    for (const job of found.jobs) jobs.set(named(job), job);
+    shown.show(found.jobs, found.more ? "No recurring jobs found so far." : NONE);
+    shown.links([about.cursor && ["First jobs", { cursor: "" }], found.more && ["Search further", { cursor: found.more }]]);
+  }, { every: 30_000 });
 
-  function offer() {
-    update();
+  function update() {
+    updateHead();
     add.hidden = !live.mayAct(key);
-    for (const [at, button] of buttons) button.hidden = !live.mayAct(at);
+    shown.again();
   }
 
-  return { update: offer, close: () => abort.abort() };
+  return { update, close: followed.stop };
 }

@@ -1,4 +1,5 @@
-// A queue's row in the stream, by its key.
+// A queue's row in the stream, by its key, and links to jobs.
+import { h } from "./dom.js";
 import * as live from "./live.js";
 import * as text from "./text.js";
 
@@ -19,3 +20,5 @@ export function nameOf(key) {
 export function rowOf(key) {
   return { ...EMPTY, key, name: nameOf(key), missing: !live.rows.has(key), ...live.rows.get(key) };
 }
+
+export const jobLink = (key, { id, name }, about = {}) => h("a", { href: `job?queue=${key}&id=${id}`, ...about }, name);

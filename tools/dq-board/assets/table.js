@@ -1,5 +1,6 @@
 // All queues: a list of which only the visible lines are elements.
 import { attribute, h, put, putName, svg } from "./dom.js";
+import { sorting } from "./columns.js";
 import * as live from "./live.js";
 import { overview } from "./overview.js";
 import * as text from "./text.js";
@@ -8,27 +9,31 @@ const OVERSCAN = 8;
 const OLD_MS = 5000;
 const LATE_US = 100_000;
 
-const largest = (value) => (row) => -(value(row) ?? -1);
-const jobs = (index) => (row) => row.jobs?.[index] ?? 0;
+const late = (us) => (us < 0 ? 1e15 : us);
+const rate = (perSecond) => [text.rate(perSecond), perSecond ? "" : "quiet"];
 
-// What a column shows, how it sorts (smallest first), how wide it is, and its rank: where there is no room, the last ones
-// are left out.
+// How many jobs are in a state.
+const jobs = (id, title, index, wide, rank, tone = () => "") => ({
+  id, title, wide, rank, by: (row) => row.jobs?.[index], show: (row) => [text.count(row.jobs[index]), row.jobs[index] ? tone(row) : "quiet"],
+});
+
+// What a column shows, what it sorts by, how wide it is, and its rank: where there is no room, the last ones are left out.
 const COLUMNS = [
-  { id: "name", title: "Queue" },
-  { id: "ready", title: "Ready", wide: 60, rank: 0, sort: largest(jobs(1)), show: (row) => [text.count(row.jobs[1]), row.jobs[1] ? oldest(row.oldest)[1] || "good" : "quiet"] },
-  { id: "delayed", title: "Delayed", wide: 68, rank: 1, sort: largest(jobs(0)), show: (row) => [text.count(row.jobs[0]), row.jobs[0] ? "" : "quiet"] },
-  { id: "reserved", title: "Reserved", wide: 68, rank: 2, sort: largest(jobs(2)), show: (row) => [text.count(row.jobs[2]), row.jobs[2] ? "" : "quiet"] },
-  { id: "dead", title: "Dead", wide: 48, rank: 0, sort: largest(jobs(3)), show: (row) => [text.count(row.jobs[3]), row.jobs[3] ? "bad" : "quiet"] },
-  { id: "blocked", title: "Blocked", wide: 62, rank: 4, sort: largest(jobs(4)), show: (row) => [text.count(row.jobs[4]), row.jobs[4] ? "" : "quiet"] },
-  { id: "done", title: "Done", wide: 58, rank: 4, sort: largest(jobs(5)), show: (row) => [text.count(row.jobs[5]), row.jobs[5] ? "" : "quiet"] },
-  { id: "in", title: "Added/s", wide: 62, rank: 3, sort: largest((row) => row.rates?.[0]), show: (row) => rate(row.rates[0]) },
-  { id: "out", title: "Delivered/s", wide: 82, rank: 2, sort: largest((row) => row.rates?.[1]), show: (row) => rate(row.rates[1]) },
-  { id: "trend", title: "Deliveries", wide: 76, rank: 3, isNone: (row) => !row.trend },
-  { id: "p50", title: "Late p50", wide: 78, rank: 5, sort: largest((row) => late(row.late?.[0])), show: (row) => lateness(row.late[0]) },
-  { id: "p99", title: "Late p99", wide: 78, rank: 3, sort: largest((row) => late(row.late?.[1])), show: (row) => lateness(row.late[1]) },
-  { id: "oldest", title: "Oldest ready", wide: 86, rank: 0, sort: largest((row) => row.oldest), show: (row) => oldest(row.oldest) },
-  { id: "waiting", title: "Waiting", wide: 58, rank: 4, sort: largest((row) => row.waiting), show: (row) => [text.count(row.waiting), row.waiting ? "" : "quiet"] },
-  { id: "next", title: "Next due", wide: 84, rank: 5, sort: (row) => row.next ?? Infinity, isNone: (row) => !row.next, show: (row) => next(row.next) },
+  { id: "name", title: "Queue", up: true, by: (row) => row.name },
+  jobs("ready", "Ready", 1, 60, 0, (row) => oldest(row.oldest)[1] || "good"),
+  jobs("delayed", "Delayed", 0, 68, 1),
+  jobs("reserved", "Reserved", 2, 68, 2),
+  jobs("dead", "Dead", 3, 48, 0, () => "bad"),
+  jobs("blocked", "Blocked", 4, 62, 4),
+  jobs("done", "Done", 5, 58, 4),
+  { id: "in", title: "Added/s", wide: 62, rank: 3, by: (row) => row.rates?.[0], show: (row) => rate(row.rates[0]) },
+  { id: "out", title: "Delivered/s", wide: 82, rank: 2, by: (row) => row.rates?.[1], show: (row) => rate(row.rates[1]) },
+  { id: "trend", title: "Deliveries", wide: 76, rank: 3 },
+  { id: "p50", title: "Late p50", wide: 78, rank: 5, by: (row) => late(row.late?.[0]), show: (row) => lateness(row.late[0]) },
+  { id: "p99", title: "Late p99", wide: 78, rank: 3, by: (row) => late(row.late?.[1]), show: (row) => lateness(row.late[1]) },
+  { id: "oldest", title: "Oldest ready", wide: 86, rank: 0, by: (row) => row.oldest, show: (row) => oldest(row.oldest) },
+  { id: "waiting", title: "Waiting", wide: 58, rank: 4, by: (row) => row.waiting, show: (row) => [text.count(row.waiting), row.waiting ? "" : "quiet"] },
+  { id: "next", title: "Next due", wide: 84, rank: 5, up: true, by: (row) => row.next, show: (row) => next(row.next) },
 ];
 
 // Room for names beside the figures; on a phone they stand on a line of their own.
@@ -37,14 +42,15 @@ const NARROW = "(max-width: 730px)";
 const [GAP, SIDES] = [14, 32];
 
 // Which columns are shown: those in which something stands, as far as there is room. Once shown, a column stays.
-function columns(grid, heads) {
+function columns(grid, sorted) {
+  const { heads } = sorted;
   const used = new Set(["name", "ready"]);
   let last = "";
 
-  function fill(rows, sort) {
+  function fill(rows) {
     for (const column of COLUMNS) {
-      const isNone = column.isNone ?? ((row) => column.sort(row) >= 0);
-      if (!used.has(column.id) && (sort === column.id || rows.some((row) => !isNone(row)))) used.add(column.id);
+      const has = column.by ? (row) => column.by(row) > 0 : (row) => row.trend;
+      if (!used.has(column.id) && (sorted.isBy(column) || rows.some(has))) used.add(column.id);
     }
     place();
   }
@@ -68,8 +74,6 @@ function columns(grid, heads) {
   return { fill, place, isShown: (index) => !heads[index].hidden };
 }
 
-const late = (us) => (us < 0 ? 1e15 : us);
-const rate = (perSecond) => [text.rate(perSecond), perSecond ? "" : "quiet"];
 const bySize = (value, limit) => (value >= 10 * limit ? "bad" : value >= limit ? "warn" : "");
 
 export function lateness(us) {
@@ -119,47 +123,33 @@ export function trendBox() {
 export function table(main, about, env) {
   document.title = "Queues – dq";
   let filter = decode(about.filter);
-  let sort = COLUMNS.some((column) => column.id === about.sort) ? about.sort : "trouble";
-  let down = about.down === "1";
   let order = [];
   const search = h("input", { type: "search", placeholder: "Filter queues", "aria-label": "Filter queues", spellcheck: "false", oninput: () => {
     filter = search.value;
-    remember();
+    env.keep({ filter: encodeURIComponent(filter) });
     update();
     window.scrollTo(0, 0);
   } });
   search.value = filter;
   const figures = h("section", { class: "figures", "aria-label": "All queues together" });
-  const heads = COLUMNS.map((column) => h("div", { role: "columnheader", class: `c-${column.id}` },
-    column.id === "trend" ? h("span", {}, column.title) : h("button", { type: "button", class: "sort", onclick: () => sortBy(column.id) }, column.title)));
+  const head = (column, inside) => h("div", { role: "columnheader", class: `c-${column.id}` }, inside);
+  const sorted = sorting(COLUMNS, env, head, () => update(), { usual: { by: trouble } });
   const body = h("div", { role: "rowgroup", class: "rows" });
-  const grid = h("div", { role: "table", class: "table", "aria-label": "Queues" }, h("div", { role: "rowgroup", class: "titles" }, h("div", { role: "row" }, ...heads)), body);
+  const grid = h("div", { role: "table", class: "table", "aria-label": "Queues" }, h("div", { role: "rowgroup", class: "titles" }, h("div", { role: "row" }, ...sorted.heads)), body);
   const empty = h("div", { class: "empty", hidden: true });
   const sum = h("p", { class: "note", id: "sum" });
   main.append(h("h1", { class: "hidden" }, "Queues"));
   const followed = overview(main);
   main.append(figures, h("div", { class: "tools" }, search, sum, h("a", { class: "button", href: "search" }, "Search all queues"), h("a", { class: "button", href: "recurring" }, "Recurring jobs")), grid, empty);
   const tiles = FIGURES.map(([title]) => tile(figures, title));
-  const shown = columns(grid, heads);
+  const shown = columns(grid, sorted);
   const { place, move } = linesInSight(grid, body, () => order, shown);
-
-  function sortBy(id) {
-    if (sort === id && down) [sort, down] = ["trouble", false];
-    else [sort, down] = [id, sort === id];
-    remember();
-    update();
-  }
-
-  function remember() {
-    env.put("", { filter: encodeURIComponent(filter), sort: sort === "trouble" ? "" : sort, down: down ? "1" : "" });
-  }
 
   function update() {
     if (!live.state.head) return;
-    order = ordered(filter, sort, down);
-    shown.fill(order, sort);
+    order = sorted.order(named(filter));
+    shown.fill(order);
     FIGURES.forEach(([, show], index) => show(live.state.head, tiles[index]));
-    COLUMNS.forEach((column, index) => attribute(heads[index], "aria-sort", column.id === sort ? (down ? "ascending" : "descending") : column.id === "trend" ? null : "none"));
     attribute(grid, "aria-rowcount", order.length + 1);
     const searching = live.state.head.nodes.some((node) => !node.complete && !node.down);
     const known = live.rows.size;
@@ -227,16 +217,11 @@ function linesInSight(grid, body, rows, shown) {
   return { place, move };
 }
 
-// The rows whose names contain the filter, as they are sorted.
-function ordered(filter, sort, down) {
+// The rows whose names contain the filter, by their names.
+function named(filter) {
   const part = filter.trim().toLowerCase();
   const found = [...live.rows.values()].filter((row) => !part || row.name.toLowerCase().includes(part));
-  const column = COLUMNS.find((it) => it.id === sort);
-  const value = column ? column.sort : (row) => -trouble(row);
-  const values = value ? new Map(found.map((row) => [row, value(row)])) : null;
-  const names = (a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : a.key < b.key ? -1 : 1);
-  found.sort((a, b) => (values && values.get(a) - values.get(b)) || names(a, b));
-  return down ? found.reverse() : found;
+  return found.sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : a.key < b.key ? -1 : 1));
 }
 
 function line() {

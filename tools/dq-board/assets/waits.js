@@ -1,6 +1,9 @@
 // The jobs that a job waits for, or came after; and the jobs that wait for it.
 import { attribute, h, list, put } from "./dom.js";
+import { sheet } from "./columns.js";
+import { NAME, worded } from "./found.js";
 import * as live from "./live.js";
+import { jobLink } from "./row.js";
 import * as text from "./text.js";
 
 const ON_DEAD = {
@@ -9,29 +12,22 @@ const ON_DEAD = {
   die: "If one of them dies, is deleted or expires, it dies too.",
 };
 
-function linked(key) {
-  return (job) => h("tr", { "data-line": "" }, h("td", { class: "o0" }, h("a", { href: `job?queue=${key}&id=${job.id}` }, job.name)), h("td", { class: "o1" }), h("td", { class: "o2" }));
-}
-
-export function after(key) {
+export function after(key, env) {
   const title = h("h2", {});
   const note = h("p", { class: "note" });
-  const body = h("tbody", {});
-  const table = h("table", { class: "jobs", "aria-label": "Waits for" }, h("thead", {}, h("tr", {}, ...["Id", "Outcome", "Result or reason"].map((name, index) => h("th", { scope: "col", class: `o${index}` }, name)))), body);
+  const jobs = sheet("Waits for", [
+    { ...NAME, make: (job) => jobLink(key, job) },
+    { title: "Outcome", up: true, by: (job) => job.outcome, show: (job) => [job.outcome ?? "not finished", { done: "good", dead: "bad" }[job.outcome] ?? "quiet"] },
+    worded("Result or reason", (job) => job.value),
+  ], env, { letter: "o" });
   const further = h("p", { class: "note" });
   return {
-    section: h("section", { class: "card" }, h("div", { class: "card-head" }, title), note, table, further),
+    section: h("section", { class: "card" }, h("div", { class: "card-head" }, title), note, jobs.table, further),
     any: ({ waits }) => waits.count > 0 || waits.group !== null,
     show({ state, waits }) {
-      const waiting = state === "blocked";
-      put(title, waiting ? "Waits for" : "Came after");
+      put(title, state === "blocked" ? "Waits for" : "Came after");
       put(note, waits.group === null ? ON_DEAD[waits.onDead] ?? "" : `All jobs of the group ${waits.group}`);
-      table.hidden = waits.count === 0;
-      list(body, waits.jobs, (job) => job.id, linked(key), (row, job) => {
-        put(row.children[1], job.outcome ?? "not finished", { done: "good", dead: "bad" }[job.outcome] ?? "quiet");
-        put(row.children[2], job.value ?? "–");
-        attribute(row.children[2], "title", job.value);
-      });
+      jobs.show(waits.jobs);
       put(further, waits.count > waits.jobs.length ? `and ${text.full(waits.count - waits.jobs.length)} more` : "");
     },
   };
@@ -55,7 +51,7 @@ export function waiters(key, about) {
   function take(found, error) {
     put(wrong, error ?? "");
     if (!found) return;
-    list(ids, found.jobs, (job) => job.id, (job) => h("li", {}, h("a", { href: `job?queue=${key}&id=${job.id}` }, job.name)));
+    list(ids, found.jobs, (job) => job.id, (job) => h("li", {}, jobLink(key, job)));
     const part = found.more || about.cursor ? `, of ${text.full(found.seen)} blocked jobs checked` : "";
     const more = found.count > found.jobs.length ? ` The first ${text.full(found.jobs.length)} are listed.` : "";
     put(note, `${found.count === 0 ? "None" : text.jobs(found.count)}${part}.${more}`);

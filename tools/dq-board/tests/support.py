@@ -53,6 +53,12 @@ def calls(server, command):
     return server.client.info("commandstats").get(f"cmdstat_{command}", {}).get("calls", 0)
 
 
+def micros(client):
+    """The time by the server's clock."""
+    seconds, micros = client.time()
+    return seconds * 1_000_000 + micros
+
+
 def row(page, name):
     return page.locator("[data-line]").filter(has=page.get_by_role("link", name=name, exact=True))
 

@@ -31,6 +31,7 @@ assets! {
     "copy.js": "text/javascript; charset=utf-8",
     "dom.js": "text/javascript; charset=utf-8",
     "choice.js": "text/javascript; charset=utf-8",
+    "columns.js": "text/javascript; charset=utf-8",
     "filter.js": "text/javascript; charset=utf-8",
     "found.js": "text/javascript; charset=utf-8",
     "scale.js": "text/javascript; charset=utf-8",
