@@ -14,7 +14,7 @@ final class Adding {
     private final Words options;
     private final List<String> after;
     private final boolean isAfterGroup;
-    private final boolean isPlain;
+    private boolean isPlain;
 
     /** The queue that a job is added to. */
     record To(Shards shards, Codec codec, List<Hooks> hooks) {}
@@ -53,6 +53,20 @@ final class Adding {
         JobOptions options = child.options();
         byte[] payload = payload(queue, codec, hooks, child.data(), options);
         return new Words("DQ.ADD").add(key).add(id).add(payload).add(options.words());
+    }
+
+    /** Has the job wait for others of its key. */
+    Adding behind(List<String> ids) {
+        options.option("AFTER").add(ids.size()).ids(ids);
+        isPlain = false;
+        return this;
+    }
+
+    /** Has the job wait for a group of its key. */
+    Adding behind(String group) {
+        options.option("AFTER").value("GROUP", group);
+        isPlain = false;
+        return this;
     }
 
     String id() {

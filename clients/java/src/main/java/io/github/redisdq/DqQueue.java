@@ -16,8 +16,6 @@ import java.util.concurrent.TimeoutException;
  * <p>Ids are strings. Their bytes that are not UTF-8 are lone surrogates, U+DC80 to U+DCFF.
  */
 public final class DqQueue extends QueueCommands implements AutoCloseable {
-    private static final Duration KEEP = Duration.ofMinutes(1);
-
     private final Codec codec;
     private final List<Hooks> hooks;
     final Adding.To adds;
@@ -117,9 +115,9 @@ public final class DqQueue extends QueueCommands implements AutoCloseable {
     }
 
     /**
-     * Adds many jobs in few round trips, and returns what {@link #add} returns for each. If all have the same options
-     * except the id, up to a thousand are added by one command, which adds all of them or none. If some are after
-     * others of the list, all are added in one transaction.
+     * Adds many jobs in few round trips, and returns what {@link #add} returns for each. Jobs with equal options except the
+     * id share commands of up to a thousand, each of which adds all of them or none. If some are after others of the list,
+     * all are added in one transaction.
      */
     public List<String> addMany(List<NewJob> jobs) {
         return new Flows(adds).all(jobs);
@@ -128,6 +126,22 @@ public final class DqQueue extends QueueCommands implements AutoCloseable {
     /** Adds each job after the one before, in one transaction. Returns their ids. */
     public List<String> chain(List<NewJob> jobs) {
         return new Flows(adds).chain(jobs);
+    }
+
+    /**
+     * Adds jobs, and one that begins when all of them have ended, in one transaction. Returns that one's id, or null if it
+     * was refused. Its {@link Job#results} say how the others ended, its {@link JobOptions#onDead} what it does if one dies.
+     *
+     * <p>It is kept for a minute by default: if the server's answer is lost, it is looked up, and all are sent again only
+     * if it is not there and none of the others ran. Where nobody can tell, as its {@code keep} is over or a job of its id
+     * was there and had not ended, the error of the connection says so.
+     *
+     * <p>More than 1000 jobs are joined by their group: one that they have in common, or a new one. Then there are no results.
+     *
+     * @param then neither after others nor after a group
+     */
+    public String join(List<NewJob> jobs, NewJob then) {
+        return new Join(adds, jobs, then).add();
     }
 
     /**
@@ -239,7 +253,7 @@ public final class DqQueue extends QueueCommands implements AutoCloseable {
 
     /** As {@link #addAndWait(Object, JobOptions, Class, Duration)}, for a type with parameters. */
     public <T> T addAndWait(Object data, JobOptions options, Type type, Duration timeout) throws InterruptedException {
-        Adding adding = new Adding(adds, data, options.isKept() ? options : options.copy().keep(KEEP));
+        Adding adding = new Adding(adds, data, options.isKept() ? options : options.copy().keep(Join.KEEP));
         send(adding);
         return wait(adding.id(), type, timeout);
     }

@@ -209,6 +209,10 @@ public class JobOptions extends Said<JobOptions> implements Cloneable {
         return first != null;
     }
 
+    boolean hasOnDead() {
+        return onDead != null;
+    }
+
     boolean isKept() {
         return keep != null;
     }

@@ -75,13 +75,15 @@ final class Shards {
         return Refusal.checked(connector.call(calls.stream().map(Words::all).toList(), patience), calls);
     }
 
-    /** Sends the calls in one transaction, on a connection of its own. */
-    List<Object> transaction(List<Words> calls) {
+    /** Sends the calls in one transaction, on a connection of its own. {@code sending}: called just before. */
+    List<Object> transaction(List<Words> calls, Runnable sending) {
         List<Words> all = new ArrayList<>(List.of(new Words("MULTI")));
         all.addAll(calls);
         all.add(new Words("EXEC"));
         Wire wire = new Wire(connector, calls.get(0).key(), ANSWER, () -> {});
         try {
+            wire.open();
+            sending.run();
             List<Object> replies = wire.ask(all.stream().map(Words::all).toList());
             Refusal.queued(replies, calls);
             return Refusal.checked(Reply.list(replies.get(all.size() - 1)), calls);

@@ -206,6 +206,9 @@ final class Calls {
             case "cancel" -> queue.cancel(id);
             case "signal" -> queue.signal(id, args.get("name").asText(), args.get("value"));
             case "chain" -> queue.chain(each(args.get("jobs"), data -> new DqQueue.NewJob(data)));
+            case "join" -> queue.join(
+                    each(args.get("jobs"), job -> new DqQueue.NewJob(data(job), options(job))),
+                    new DqQueue.NewJob(data(args.get("then")), options(args.get("then"))));
             case "add_many" -> queue.addMany(each(args.get("jobs"), job -> new DqQueue.NewJob(data(job), options(job))));
             default -> look(queue, order.get("method").asText(), args);
         };
