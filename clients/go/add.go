@@ -62,7 +62,11 @@ func (q *Queue) Add(ctx context.Context, data any, options *JobOptions) (string,
 	if err != nil {
 		return "", err
 	}
-	id := added(options, resp.Text(call[2]), reply, nil)
+	return orRefused(options, added(options, resp.Text(call[2]), reply, nil))
+}
+
+// orRefused makes the error for a job whose condition has refused it.
+func orRefused(options *JobOptions, id string) (string, error) {
 	switch {
 	case id != "":
 		return id, nil

@@ -21,6 +21,7 @@ type partition struct {
 	target   string
 	isFrozen atomic.Bool
 	holdsUp  atomic.Bool // what servers answer
+	meets    atomic.Pointer[meeting]
 	mu       sync.Mutex
 	conns    []net.Conn
 }
@@ -49,8 +50,8 @@ func (p *partition) forward(conn net.Conn) {
 	p.mu.Lock()
 	p.conns = append(p.conns, conn, server)
 	p.mu.Unlock()
-	go func() { _, _ = io.Copy(&door{conn, p}, server); _ = conn.Close() }()
-	_, _ = io.Copy(&door{server, p}, conn)
+	go func() { _, _ = io.Copy(&door{conn, p, nil}, server); _ = conn.Close() }()
+	_, _ = io.Copy(&door{server, p, conn}, conn)
 	_ = server.Close()
 }
 
@@ -69,9 +70,13 @@ func (p *partition) queue(t *testing.T, name string) *dq.Queue {
 	return queue
 }
 
+// meeting is called with what is on its way to a server, and says whether it has dealt with that.
+type meeting func(raw []byte, server, client io.Writer) bool
+
 type door struct {
 	io.Writer
 	partition *partition
+	client    io.Writer // of what goes to a server
 }
 
 func (d *door) Write(raw []byte) (int, error) {
@@ -79,6 +84,9 @@ func (d *door) Write(raw []byte) (int, error) {
 		time.Sleep(time.Millisecond)
 	}
 	if d.partition.isFrozen.Load() {
+		return len(raw), nil
+	}
+	if meet := d.partition.meets.Load(); meet != nil && d.client != nil && (*meet)(raw, d.Writer, d.client) {
 		return len(raw), nil
 	}
 	return d.Writer.Write(raw)

@@ -19,8 +19,8 @@ const (
 	partJobs   = 2 * chunkJobs // the least number of jobs for which a goroutine is started
 )
 
-// AddMany adds many jobs in few round trips, and returns their ids: "" where the condition refused one. If all have the same options,
-// up to a thousand are added by one command, which adds all of them or none. If some come after others (see
+// AddMany adds many jobs in few round trips, and returns their ids: "" where the condition refused one. Jobs with the same
+// options share commands of up to a thousand, each of which adds all of its jobs or none. If some come after others (see
 // [JobOptions].After), all are added in one transaction, and may come after each other.
 //
 // An invalid job is reported before anything is sent. With any other error, the ids of the jobs that were added are
@@ -32,21 +32,30 @@ func (q *Queue) AddMany(ctx context.Context, jobs []NewJob) ([]string, error) {
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
-	var replies []any
-	switch {
-	case slices.ContainsFunc(jobs, func(job NewJob) bool { return len(job.After) > 0 || job.AfterGroup != "" }):
-		replies, err = q.transaction(ctx, callsOf(all))
-	case jobs[0].IfExists != RunAgain && areAlike(all):
-		replies, err = q.chunked(ctx, all)
-	default:
-		replies, err = q.all(ctx, callsOf(all))
+	send := q.all
+	if slices.ContainsFunc(jobs, func(job NewJob) bool { return len(job.After) > 0 || job.AfterGroup != "" }) {
+		send = q.transaction
 	}
+	made := packed(all)
+	replies, err := send(ctx, made.calls)
+	return q.idsOf(ctx, jobs, made, replies, err)
+}
+
+// idsOf returns the ids of jobs that were added by these commands, and the error with how many they are.
+func (q *Queue) idsOf(ctx context.Context, jobs []NewJob, made packing, replies []any, err error) ([]string, error) {
 	ids := make([]string, len(jobs))
 	count := 0
-	for at := range replies {
-		ids[at] = added(&jobs[at].JobOptions, all[at].id, replies[at], err)
-		if ids[at] != "" {
-			count++
+	for chunk, reply := range replies {
+		each := []any{reply}
+		if len(made.places[chunk]) > 1 {
+			each = resp.List(reply)
+		}
+		for n, reply := range each {
+			at := made.places[chunk][n]
+			ids[at] = added(&jobs[at].JobOptions, made.all[at].id, reply, err)
+			if ids[at] != "" {
+				count++
+			}
 		}
 	}
 	if err != nil {
@@ -64,6 +73,7 @@ type adds struct {
 	key, id string
 	payload []byte
 	options words // shared with the job before, if equal: most are
+	isAlone bool  // no other job can share its command
 }
 
 func (q *Queue) addsOf(ctx context.Context, jobs []NewJob) ([]adds, error) {
@@ -99,17 +109,10 @@ func (q *Queue) addsInto(ctx context.Context, all []adds, jobs []NewJob) error {
 			}
 			last = slices.Clone(now)
 		}
-		all[at] = adds{q.key(id), id, payload, last}
+		isAlone := options.IfExists == RunAgain || len(options.After) > 0 || options.AfterGroup != ""
+		all[at] = adds{q.key(id), id, payload, last, isAlone}
 	}
 	return nil
-}
-
-func callsOf(all []adds) []words {
-	calls := make([]words, len(all))
-	for at, each := range all {
-		calls[at] = words{"DQ.ADD", each.key, each.id, each.payload}.add(each.options...)
-	}
-	return calls
 }
 
 // Chain adds jobs in one transaction, each after the one before, and returns their ids.
@@ -144,48 +147,53 @@ func (q *Queue) idIn(key, id string) string {
 	return made
 }
 
-func areAlike(all []adds) bool {
-	return !slices.ContainsFunc(all, func(each adds) bool { return !slices.Equal(each.options, all[0].options) })
+// packing are the commands that add jobs, and which jobs each adds.
+type packing struct {
+	all    []adds
+	calls  []words
+	places [][]int
 }
 
-// chunked adds the jobs by DQ.MADD.
-func (q *Queue) chunked(ctx context.Context, all []adds) ([]any, error) {
-	chunks := chunksOf(all)
-	commands := make([]words, len(chunks))
-	for at, chunk := range chunks {
-		first := &all[chunk[0]]
-		command := append(make(words, 0, 3+2*len(chunk)+len(first.options)), "DQ.MADD", first.key, len(chunk))
-		for _, n := range chunk {
-			command = append(command, all[n].id, all[n].payload)
-		}
-		commands[at] = append(command, first.options...)
-	}
-	replies, err := q.all(ctx, commands)
-	found := make([]any, len(all))
-	for at, reply := range replies {
-		for n, id := range resp.List(reply) {
-			found[chunks[at][n]] = id
-		}
-	}
-	return found, err
-}
-
-// chunksOf returns the indexes of the jobs of each DQ.MADD: all of one key, within chunkJobs and chunkBytes.
-func chunksOf(all []adds) (chunks [][]int) {
+// packed packs jobs into commands. Those of one key with the same options share a DQ.MADD, within chunkJobs and
+// chunkBytes; the order of each key's jobs is kept.
+func packed(all []adds) packing {
 	type filling struct{ chunk, bytes int }
+	made := packing{all: all}
 	open := map[string]filling{}
-	for at, each := range all {
+	for at := range all {
+		each := &all[at]
 		size := len(each.id) + len(each.payload)
 		now, isOpen := open[each.key]
-		if !isOpen || len(chunks[now.chunk]) == chunkJobs || now.bytes+size > chunkBytes {
-			now = filling{len(chunks), 0}
-			chunks = append(chunks, nil)
+		if !isOpen || now.bytes+size > chunkBytes || !made.takes(now.chunk, each) {
+			now = filling{len(made.places), 0}
+			made.places = append(made.places, nil)
 		}
 		now.bytes += size
 		open[each.key] = now
-		chunks[now.chunk] = append(chunks[now.chunk], at)
+		made.places[now.chunk] = append(made.places[now.chunk], at)
 	}
-	return chunks
+	for _, chunk := range made.places {
+		made.calls = append(made.calls, made.call(chunk))
+	}
+	return made
+}
+
+// takes says whether a job fits into a chunk.
+func (p *packing) takes(chunk int, each *adds) bool {
+	first := &p.all[p.places[chunk][0]]
+	return len(p.places[chunk]) < chunkJobs && !first.isAlone && !each.isAlone && slices.Equal(first.options, each.options)
+}
+
+func (p *packing) call(chunk []int) words {
+	first := &p.all[chunk[0]]
+	if len(chunk) == 1 {
+		return words{"DQ.ADD", first.key, first.id, first.payload}.add(first.options...)
+	}
+	call := append(make(words, 0, 3+2*len(chunk)+len(first.options)), "DQ.MADD", first.key, len(chunk))
+	for _, at := range chunk {
+		call = append(call, p.all[at].id, p.all[at].payload)
+	}
+	return append(call, first.options...)
 }
 
 // transaction sends calls of one key in a MULTI.

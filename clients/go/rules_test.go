@@ -298,13 +298,15 @@ func TestProgressThatIsNone(t *testing.T) {
 // --- Many jobs in one command
 
 func TestHowManyJobsGoInOneCommand(t *testing.T) {
-	call := func(key string, size int, options ...any) adds { return adds{key, "x", make([]byte, size), options} }
+	call := func(key string, size int, options ...any) adds {
+		return adds{key: key, id: "x", payload: make([]byte, size), options: options}
+	}
 	var many []adds
 	for range 2001 {
 		many = append(many, call("a", 10))
 	}
 	sizes := func(all []adds) (found []int) {
-		for _, chunk := range chunksOf(all) {
+		for _, chunk := range packed(all).places {
 			found = append(found, len(chunk))
 		}
 		return found
@@ -313,8 +315,10 @@ func TestHowManyJobsGoInOneCommand(t *testing.T) {
 	expect(t, sizes([]adds{call("a", 1), call("b", 1), call("a", 1)}), []int{2, 1})
 	expect(t, sizes([]adds{call("a", 1<<19), call("a", 1<<19), call("a", 1)}), []int{1, 2})
 	expect(t, sizes([]adds{call("a", 2<<20), call("a", 1)}), []int{1, 1})
-	expect(t, areAlike([]adds{call("a", 1, "TTR", int64(5)), call("b", 2, "TTR", int64(5))}), true)
-	expect(t, areAlike([]adds{call("a", 1, "TTR", int64(5)), call("a", 1)}), false)
+	expect(t, sizes([]adds{call("a", 1, "TTR", int64(5)), call("a", 2, "TTR", int64(5)), call("a", 1)}), []int{2, 1})
+	alone := call("a", 1)
+	alone.isAlone = true
+	expect(t, sizes([]adds{call("a", 1), alone, alone, call("a", 1)}), []int{1, 1, 1, 1})
 }
 
 func TestIDsThatBelongIntoAShard(t *testing.T) {

@@ -10,7 +10,7 @@ HAVE = {
     "add_many": {"go", "java", "node", "python", "rust"},
     "wait_for": {"go", "java", "node", "python", "rust"},
     "spawn": {"go", "java", "node", "python", "rust"},
-    "join": {"java", "node", "python"},
+    "join": {"go", "java", "node", "python"},
     "cluster": {"go", "node", "python", "rust"},
 }
 KEEP_MS = 600_000

@@ -64,6 +64,7 @@ type args struct {
 	Name           string
 	Value          any
 	Jobs           []json.RawMessage
+	Then           json.RawMessage
 	Program        struct{ Base64 []byte }
 	Rules          map[string]json.RawMessage
 	Every          int64

@@ -134,13 +134,15 @@ func flow(ctx context.Context, q *dq.Queue, method string, a args) (isIts bool, 
 		value, err = q.Chain(ctx, jobs)
 	case "add_many":
 		value, err = addMany(ctx, q, a.Jobs)
+	case "join":
+		value, err = join(ctx, q, a)
 	default:
 		return false, nil, nil
 	}
 	return true, value, err
 }
 
-func addMany(ctx context.Context, q *dq.Queue, all []json.RawMessage) (any, error) {
+func newJobs(all []json.RawMessage) ([]dq.NewJob, error) {
 	jobs := make([]dq.NewJob, len(all))
 	for at, raw := range all {
 		each, err := read(raw)
@@ -148,6 +150,23 @@ func addMany(ctx context.Context, q *dq.Queue, all []json.RawMessage) (any, erro
 			return nil, err
 		}
 		jobs[at] = dq.NewJob{Data: each.data(), JobOptions: each.job()}
+	}
+	return jobs, nil
+}
+
+func join(ctx context.Context, q *dq.Queue, a args) (any, error) {
+	jobs, err := newJobs(append(a.Jobs, a.Then))
+	if err != nil {
+		return nil, err
+	}
+	last := len(jobs) - 1
+	return orNull(q.Join(ctx, jobs[:last], jobs[last]))
+}
+
+func addMany(ctx context.Context, q *dq.Queue, all []json.RawMessage) (any, error) {
+	jobs, err := newJobs(all)
+	if err != nil {
+		return nil, err
 	}
 	ids, err := q.AddMany(ctx, jobs)
 	out := make([]any, len(ids))
