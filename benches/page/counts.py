@@ -29,10 +29,21 @@ GOALS = {
 TOLD = ["DQ.ADD, delayed", "DQ.ADD, ready", "DQ.POP", "DQ.ACK", "DQ.BPOP that waits, and its DQ.ADD",
         "BZPOPMIN that waits, and its ZADD", "DQ.ADD, delayed, with an AOF", "ZADD, with an AOF", "ZADD", "PING"]
 
+OF_GROUPS = ["instructions, the module's own", "without groups", "a group of each", "one in ten with settings"]
+
 
 def sections():
     plain, profiled = map(recorded, BUILDS)
-    return {"counts": markdown([HEAD, *(row(name, plain[name], profiled[name]) for name in TOLD)])}
+    return {
+        "counts": markdown([HEAD, *(row(name, plain[name], profiled[name]) for name in TOLD)]),
+        "group-counts": markdown([OF_GROUPS, *(of_groups(plain, command) for command in ("DQ.ADD", "DQ.POP", "DQ.ACK"))]),
+    }
+
+
+def of_groups(recorded, command):
+    alone = "DQ.ADD, ready" if command == "DQ.ADD" else command
+    names = [alone, f"{command}, a group of each", f"{command}, 1 in 10 set"]
+    return [command, *(f"{recorded[name][1]:,}" for name in names)]
 
 
 def recorded(path):

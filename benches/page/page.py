@@ -28,7 +28,7 @@ PAGES = [DOCS / "benchmarks.md", DOCS.parent / "benches/README.md"]
 MEDIANS = DOCS.parent / "benches/medians.txt"
 PLOT = DOCS / "cost.svg"
 # Sections without figures of `make bench`.
-OTHER = {"counts", "machine", "versions"}
+OTHER = {"counts", "group-counts", "machine", "versions"}
 SPREAD = re.compile(r" \(?[-\d.]+ \.\. [-\d.]+\)?")
 LINE = 1000
 CORE, LARGE = "bench.json", "scale.json"

@@ -2,6 +2,8 @@
 //! was recorded. A figure that grew by more than its slack is an error; so a step back is seen in the change
 //! that makes it, on any machine.
 
+mod commands;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -11,15 +13,12 @@ use super::bench::PIPELINE;
 use super::callgrind::{Counted, Counts, Processor};
 use super::crowd::Crowd;
 use super::host::{Host, SETTINGS};
-use super::jobs::{dq, floor, id, payload, zset, Scripts};
+use super::jobs::dq;
 use super::scratch::Scratch;
-use super::wire::{encode, Connection};
 
 /// Before anything is counted; and counted of each command.
 const JOBS: usize = 5_000;
 const COMMANDS: usize = 5_000;
-/// Blocking and waking, one pair at a time.
-const WAKES: usize = 500;
 const SLACK: f64 = 1.03;
 /// Another compiler makes other instructions of the same code.
 const SLACK_OF_COMPILERS: f64 = 1.1;
@@ -69,7 +68,7 @@ pub fn run(scratch: &Scratch, is_recording: bool) -> ExitCode {
     let module = &SETTINGS.get().expect("set by main").module;
     let mut counted = Counted::start(scratch.folder(), module, Processor::Plain);
     let about = about(&counted.host);
-    let table = count(&mut counted);
+    let table = commands::count(&mut counted);
     print!("{}", text(&about, &table));
     let [first, last] = ["a job's first", "its thousandth"]
         .map(|which| table[&format!("10 KB by DQ.STEP, {which}")].instructions);
@@ -172,208 +171,6 @@ fn about(host: &Host) -> String {
         host.version(),
         compiler.trim()
     )
-}
-
-fn count(counted: &mut Counted) -> Table {
-    counted.host.load_floor();
-    // Under Valgrind on a busy machine a minute can pass between POP and ACK.
-    let reply = counted
-        .host
-        .call(&[b"CONFIG", b"SET", b"dq.default-ttr", b"3600000"]);
-    assert_eq!(reply, b"+OK\r\n");
-    let mut table = Table::new();
-    count_piped(counted, &mut table);
-    show_files(counted);
-    count_wakes(counted, &mut table);
-    count_with_aof(counted, &mut table);
-    table
-}
-
-/// Among as many jobs as are added.
-fn count_piped(counted: &mut Counted, table: &mut Table) {
-    let scripts = &Scripts::load(&mut counted.host);
-    let crowd = &mut Crowd::of_one(&counted.host);
-    crowd.run((0, JOBS), PIPELINE, dq::add_far);
-    crowd.run((0, JOBS), PIPELINE, zset::add_far);
-    crowd.run((0, JOBS), PIPELINE, |out, n| scripts.add_far(out, n));
-    let mut piped = |name: &str, write: &dyn Fn(&mut Vec<u8>, usize)| {
-        let numbers = (JOBS, JOBS + COMMANDS);
-        let counts = counted.during(|_| crowd.run(numbers, PIPELINE, write));
-        table.insert(name.to_owned(), Figures::of(counts, COMMANDS));
-    };
-    piped("PING", &|out, _| encode(out, &[b"PING"]));
-    piped(ADD, &dq::add_far);
-    piped("FLOOR.ADD", &floor::add_far);
-    piped("ZADD", &zset::add_far);
-    piped("script of ZADD and HSET", &|out, n| scripts.add_far(out, n));
-    // Those of before stay, far in the future; their ids are not these.
-    let ready = |n: usize| n + COMMANDS;
-    piped("DQ.ADD, ready", &|out, n| dq::add_ready(out, ready(n)));
-    piped("DQ.POP", &dq::pop);
-    piped("DQ.ACK", &|out, n| dq::ack(out, ready(n)));
-    piped("FLOOR.POP", &floor::pop);
-    piped("FLOOR.ACK", &floor::ack);
-    count_steps(counted, crowd, table);
-    count_long_steps(counted, crowd, table);
-}
-
-/// What someone reads who follows a plain job through the code.
-fn show_files(counted: &mut Counted) {
-    let numbers = (7 * COMMANDS, 8 * COMMANDS);
-    let crowd = &mut Crowd::of_one(&counted.host);
-    let mut files = counted.files_during(COMMANDS, |_| {
-        crowd.run(numbers, PIPELINE, dq::add_ready);
-        crowd.run(numbers, PIPELINE, |out, _| {
-            encode(out, &[b"DQ.BPOP", b"dq", b"0"]);
-        });
-        crowd.run(numbers, PIPELINE, dq::ack);
-    });
-    files.sort();
-    println!(
-        "{} files have a part in a plain DQ.ADD, DQ.BPOP and DQ.ACK: {}",
-        files.len(),
-        files.join(" ")
-    );
-}
-
-/// Of a job that somebody has: what keeps its lease, and what is kept with it.
-fn count_steps(counted: &mut Counted, crowd: &mut Crowd, table: &mut Table) {
-    let numbers = (0, COMMANDS);
-    let id = |n: usize| id(n + 3 * COMMANDS);
-    crowd.run(numbers, PIPELINE, |out, n| {
-        dq::add_ready(out, n + 3 * COMMANDS);
-    });
-    crowd.run(numbers, PIPELINE, dq::pop);
-    let mut client = counted.host.connect();
-    let tokens: Vec<_> = (0..COMMANDS)
-        .map(|n| token_of(&mut client, &id(n)))
-        .collect();
-    let mut piped = |name: &str, write: &dyn Fn(&mut Vec<u8>, usize)| {
-        let counts = counted.during(|_| crowd.run(numbers, PIPELINE, write));
-        table.insert(name.to_owned(), Figures::of(counts, COMMANDS));
-    };
-    piped("a lease kept by DQ.TOUCH", &|out, n| {
-        encode(out, &[b"DQ.TOUCH", b"dq", &id(n), b"TOKEN", &tokens[n]]);
-    });
-    piped("64 bytes kept by DQ.STEP", &|out, n| {
-        encode(
-            out,
-            &[
-                b"DQ.STEP",
-                b"dq",
-                &id(n),
-                &tokens[n],
-                b"charge",
-                &[b'v'; 64],
-            ],
-        );
-    });
-}
-
-/// The last steps that a job may have, beside the first ones of others.
-fn count_long_steps(counted: &mut Counted, crowd: &mut Crowd, table: &mut Table) {
-    const MOST: usize = 1000;
-    const COUNT: usize = 20;
-    // Those of before stay, and those with an AOF are still to come.
-    let far = |n: usize| n + 8 * COMMANDS;
-    let id = |n: usize| id(far(n));
-    let numbers = (0, COUNT + 1);
-    crowd.run(numbers, 1, |out, n| dq::add_ready(out, far(n)));
-    crowd.run(numbers, 1, dq::pop);
-    let mut client = counted.host.connect();
-    let tokens: Vec<_> = (0..=COUNT).map(|n| token_of(&mut client, &id(n))).collect();
-    let step = |out: &mut Vec<u8>, job: usize, n: usize| {
-        let name = format!("step-{n:03}");
-        let (token, value) = (&tokens[job], [b'v'; 10_000]);
-        encode(
-            out,
-            &[b"DQ.STEP", b"dq", &id(job), token, name.as_bytes(), &value],
-        );
-    };
-    let first = counted.during(|_| crowd.run((0, COUNT), 1, |out, n| step(out, n, MOST - 1)));
-    crowd.run((0, MOST - COUNT), 1, |out, n| step(out, COUNT, n));
-    let numbers = (MOST - COUNT, MOST);
-    let last = counted.during(|_| crowd.run(numbers, 1, |out, n| step(out, COUNT, n)));
-    let [first, last] = [first, last].map(|counts| Figures::of(counts, COUNT));
-    table.insert("10 KB by DQ.STEP, a job's first".to_owned(), first);
-    table.insert("10 KB by DQ.STEP, its thousandth".to_owned(), last);
-}
-
-/// Of the current delivery.
-fn token_of(client: &mut Connection, id: &[u8]) -> Vec<u8> {
-    let job = client.call(&[b"DQ.GET", b"dq", id]);
-    let mut lines = job.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
-    lines.find(|line| *line == b"token");
-    lines.nth(1).expect("a token").to_vec()
-}
-
-/// Without what it costs to know that the client waits.
-fn count_wakes(counted: &mut Counted, table: &mut Table) {
-    let waits: [(&str, Wake); 3] = [
-        ("of that alone", |_, producer, _| is_served(producer)),
-        ("DQ.BPOP that waits, and its DQ.ADD", wake_by_dq),
-        ("BZPOPMIN that waits, and its ZADD", wake_by_zset),
-    ];
-    let mut alone = None;
-    for (name, wake) in waits {
-        let (mut waiter, mut producer) = (counted.host.connect(), counted.host.connect());
-        let mut wakes = |(first, end)| {
-            for number in first..end {
-                wake(&mut waiter, &mut producer, number);
-            }
-        };
-        wakes((0, WAKES / 10));
-        let counts = counted.during(|_| wakes((WAKES, 2 * WAKES)));
-        let figures = Figures::of(counts, WAKES);
-        let Some(alone) = alone else {
-            alone = Some(figures);
-            continue;
-        };
-        table.insert(name.to_owned(), figures.less(alone));
-    }
-}
-
-/// A client is there before the job. The server reads two clients in no certain order, unless it has answered
-/// the one after the other one has written.
-type Wake = fn(waiter: &mut Connection, producer: &mut Connection, number: usize);
-
-fn is_served(producer: &mut Connection) {
-    producer.call(&[b"PING"]);
-}
-
-fn wake_by_dq(waiter: &mut Connection, producer: &mut Connection, number: usize) {
-    waiter.send_command(&[b"DQ.BPOP", b"waited", b"0", b"NOACK"]);
-    is_served(producer);
-    producer.send_command(&[b"DQ.ADD", b"waited", &id(number), payload(number)]);
-    waiter.receive_done(1);
-    producer.receive_done(1);
-}
-
-fn wake_by_zset(waiter: &mut Connection, producer: &mut Connection, number: usize) {
-    waiter.send_command(&[b"BZPOPMIN", b"zwaited", b"0"]);
-    is_served(producer);
-    producer.send_command(&[b"ZADD", b"zwaited", b"1", &id(number)]);
-    waiter.receive_done(1);
-    producer.receive_done(1);
-}
-
-/// The last: what reads effects once is taken to go on reading.
-fn count_with_aof(counted: &mut Counted, table: &mut Table) {
-    counted.host.keep_log();
-    let crowd = &mut Crowd::of_one(&counted.host);
-    let fresh = |n: usize| n + 3 * COMMANDS;
-    let mut piped = |name: &str, write: &dyn Fn(&mut Vec<u8>, usize)| {
-        let numbers = (JOBS, JOBS + COMMANDS);
-        let counts = counted.during(|_| crowd.run(numbers, PIPELINE, write));
-        table.insert(name.to_owned(), Figures::of(counts, COMMANDS));
-    };
-    piped("DQ.ADD, delayed, with an AOF", &|out, n| {
-        dq::add_far(out, fresh(n))
-    });
-    piped("ZADD, with an AOF", &|out, n| zset::add_far(out, fresh(n)));
-    piped("SET, with an AOF", &|out, n| {
-        encode(out, &[b"SET", &id(n), payload(n)]);
-    });
 }
 
 fn text(about: &str, table: &Table) -> String {

@@ -26,7 +26,7 @@ pub fn measure(plan: Plan) -> Part {
     let bench = &mut Bench::start(plan);
     let rounds = rounds_of_the_small(bench);
     let memory = [
-        memory_of(bench, add_to_group),
+        memory_of(bench, dq::add_to_group),
         memory_of(bench, add_to_queue),
     ];
     let samples = Samples::take(bench, plan.slow_rounds, COSTS);
@@ -86,14 +86,6 @@ pub fn measure(plan: Plan) -> Part {
     }
 }
 
-fn add_to_group(out: &mut Vec<u8>, number: usize) {
-    let id = id(number);
-    encode(
-        out,
-        &[b"DQ.ADD", b"dq", &id, payload(number), b"GROUP", &id],
-    );
-}
-
 fn add_to_queue(out: &mut Vec<u8>, number: usize) {
     let id = id(number);
     encode(out, &[b"DQ.ADD", &id, &id, payload(number)]);
@@ -144,7 +136,7 @@ const COSTS: Runs<Bench, Costs> = &[PLAIN, GROUPS];
 const PLAIN: (&str, fn(&mut Bench) -> Costs) =
     ("plain", |bench| costs(bench, |_| (), dq::add_ready));
 const GROUPS: (&str, fn(&mut Bench) -> Costs) =
-    ("groups", |bench| costs(bench, |_| (), add_to_group));
+    ("groups", |bench| costs(bench, |_| (), dq::add_to_group));
 
 fn costs(bench: &mut Bench, prepare: fn(&mut Bench), add: fn(&mut Vec<u8>, usize)) -> Costs {
     bench.host.flush();
@@ -172,7 +164,7 @@ const STALLS: Runs<Bench, f64> = &[
 /// ms of one command.
 fn stall(bench: &mut Bench, command: &[&[u8]]) -> f64 {
     bench.host.flush();
-    bench.run((0, MILLION), add_to_group);
+    bench.run((0, MILLION), dq::add_to_group);
     bench.run((MILLION, MILLION + 1), dq::add_far);
     sleep_ms(100);
     let (mut client, clock) = (bench.host.connect(), bench.host.clock());

@@ -116,6 +116,21 @@ pub mod dq {
         encode(out, &[b"DQ.ADD", b"dq", &id(number), payload(number)]);
     }
 
+    /// A ready job, and a group of its own.
+    pub fn add_to_group(out: &mut Vec<u8>, number: usize) {
+        let (id, payload) = (id(number), payload(number));
+        encode(out, &[b"DQ.ADD", b"dq", &id, payload, b"GROUP", &id]);
+    }
+
+    /// Gives the group of that job settings of its own.
+    pub fn set_group(out: &mut Vec<u8>, number: usize) {
+        let words = b"WEIGHT 3 MAX 5 RATE 100 60000 MAXLEN 100".split(|&byte| byte == b' ');
+        let id = id(number);
+        let mut command: Vec<&[u8]> = vec![b"DQ.GROUPSET", b"dq", &id];
+        command.extend(words);
+        encode(out, &command);
+    }
+
     pub fn add_at(out: &mut Vec<u8>, key: &[u8], number: usize, due_ms: u64) {
         let due = Decimal::of(due_ms);
         let (id, payload) = (id(number), payload(number));

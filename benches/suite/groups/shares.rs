@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::{add_to_group, costs, Costs, GROUPS, PLAIN, SMALL, TENANTS};
+use super::{costs, Costs, GROUPS, PLAIN, SMALL, TENANTS};
 use crate::suite::bench::Bench;
 use crate::suite::jobs::{dq, id};
 use crate::suite::machine::{now_ms, now_ns, sleep_ms, sleep_until_ns};
@@ -76,27 +76,23 @@ pub fn measure(plan: Plan) -> Part {
 const COSTS: Runs<Bench, Costs> = &[
     PLAIN,
     GROUPS,
-    ("shares", |bench| costs(bench, set_one_in_ten, add_to_group)),
+    ("shares", |bench| {
+        costs(bench, set_one_in_ten, dq::add_to_group)
+    }),
 ];
 
 fn set_one_in_ten(bench: &mut Bench) {
-    bench.run((0, MILLION / 10), |out, number| set(out, 10 * number));
-}
-
-fn set(out: &mut Vec<u8>, number: usize) {
-    let words = b"WEIGHT 3 MAX 5 RATE 100 60000 MAXLEN 100".split(|&byte| byte == b' ');
-    let id = id(number);
-    let mut command: Vec<&[u8]> = vec![b"DQ.GROUPSET", b"dq", &id];
-    command.extend(words);
-    encode(out, &command);
+    bench.run((0, MILLION / 10), |out, number| {
+        dq::set_group(out, 10 * number)
+    });
 }
 
 fn settings_bytes(bench: &mut Bench) -> f64 {
     bench.host.flush();
-    bench.run((0, TENANTS), add_to_group);
+    bench.run((0, TENANTS), dq::add_to_group);
     bench.host.wait_until_memory_rests();
     let before = bench.host.used_memory();
-    bench.run((0, TENANTS), set);
+    bench.run((0, TENANTS), dq::set_group);
     (bench.host.used_memory() - before) / TENANTS as f64
 }
 
@@ -162,7 +158,7 @@ fn pauses(plan: Plan) -> Vec<Row> {
 }
 
 fn pause_all(bench: &mut Bench, end_ms: u64) {
-    bench.run((0, TENANTS), add_to_group);
+    bench.run((0, TENANTS), dq::add_to_group);
     bench.run((0, TENANTS), |out, number| {
         let ms = Decimal::of(end_ms.saturating_sub(now_ms()).max(1));
         encode(

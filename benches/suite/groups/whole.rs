@@ -3,7 +3,6 @@
 
 use std::thread;
 
-use super::add_to_group;
 use crate::suite::bench::Bench;
 use crate::suite::jobs::dq;
 use crate::suite::machine::{now_ms, now_ns, sleep_ms, sleep_until_ns};
@@ -54,7 +53,7 @@ type All = [Felt; WORKS.len()];
 
 const RUNS: Runs<Bench, All> = &[
     ("plain", |bench| all(bench, dq::add_ready)),
-    ("groups", |bench| all(bench, add_to_group)),
+    ("groups", |bench| all(bench, dq::add_to_group)),
 ];
 
 pub fn rows(bench: &mut Bench, plan: Plan) -> Vec<Row> {
