@@ -51,6 +51,7 @@ mod madd;
 mod many;
 mod max_bytes;
 mod memory;
+mod moments;
 mod nack_touch;
 mod newer;
 mod next;
