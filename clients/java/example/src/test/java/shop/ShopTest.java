@@ -1,14 +1,13 @@
 package shop;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.redisdq.DqQueue;
-import io.github.redisdq.GiveUpException;
-import io.github.redisdq.InlineQueue;
 import io.github.redisdq.JobInfo;
 import io.github.redisdq.State;
+import io.github.redisdq.TestJob;
+import io.github.redisdq.TestRun;
 import io.github.redisdq.Worker;
 import io.github.redisdq.testing.Clock;
 import io.github.redisdq.testing.DqExtension;
@@ -126,9 +125,10 @@ class ShopTest {
 
     @Test
     void aHandlerWithoutAServer() {
-        Shop inline = new Shop(InlineQueue.of("shop", shop.charge()), new World());
-        inline.order(17, 20);
-        assertEquals(List.of(17), payments);
-        assertThrows(GiveUpException.class, () -> inline.order(18, 0));
+        declines = 2;
+        TestRun run = TestJob.of(new Shop.Payment(17, 20)).run(shop.charge());
+        assertEquals(List.of(State.DONE, 3, List.of(17)), List.of(run.state(), run.attempts(), payments));
+        assertEquals(List.of(Duration.ofMinutes(1), Duration.ofHours(1)), run.waits());
+        assertEquals("nothing to pay", TestJob.of(new Shop.Payment(18, 0)).run(shop.charge()).reason());
     }
 }

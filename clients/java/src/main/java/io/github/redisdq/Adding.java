@@ -46,12 +46,8 @@ final class Adding {
 
     /** A job that is added by its parent, on the parent's key. */
     static Words child(byte[] key, String id, QueueCommands.NewJob child, To queue) {
-        return child(key, id, child, queue.shards.name, queue.codec, queue.hooks);
-    }
-
-    static Words child(byte[] key, String id, QueueCommands.NewJob child, String queue, Codec codec, List<Hooks> hooks) {
         JobOptions options = child.options();
-        byte[] payload = payload(queue, codec, hooks, child.data(), options);
+        byte[] payload = payload(queue.shards.name, queue.codec, queue.hooks, child.data(), options);
         return new Words("DQ.ADD").add(key).add(id).add(payload).add(options.words());
     }
 
@@ -75,6 +71,10 @@ final class Adding {
 
     byte[] key() {
         return key;
+    }
+
+    byte[] payload() {
+        return payload;
     }
 
     boolean isAfterGroup() {

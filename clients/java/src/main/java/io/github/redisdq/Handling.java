@@ -111,7 +111,7 @@ final class Handling {
     }
 
     /** The error that counts; null if the job is done, and its result can be sent. */
-    private static Throwable whatFailed(Job job, Throwable error) {
+    static Throwable whatFailed(Job job, Throwable error) {
         if (job.cancelReason() == CancelReason.TIMEOUT) {
             return new TimedOutException(job.id(), job.handler.timeout());
         }

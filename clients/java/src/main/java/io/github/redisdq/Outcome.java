@@ -184,6 +184,26 @@ final class Outcome {
         return Times.max(delay, SHORTEST_DELAY);
     }
 
+    boolean isDone() {
+        return mode == Mode.ACK;
+    }
+
+    boolean isDead() {
+        return mode == Mode.FATAL;
+    }
+
+    boolean isSnooze() {
+        return mode == Mode.SNOOZE;
+    }
+
+    Duration delay() {
+        return delay;
+    }
+
+    String reason() {
+        return Reply.prose(reason);
+    }
+
     /** Appends the commands for one write: the last progress or the like, and the end. */
     void addTo(List<byte[][]> all) {
         if (ahead != null) {

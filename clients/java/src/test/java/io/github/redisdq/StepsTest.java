@@ -47,7 +47,7 @@ class StepsTest {
 
         @Override
         public Words adding(Job parent, String id, DqQueue.NewJob child) {
-            return Adding.child(parent.rawKey, id, child, parent.queue(), Codec.json(), List.of());
+            return Adding.child(parent.rawKey, id, child, new Adding.To(new Shards(null, parent.queue(), 0), Codec.json(), List.of()));
         }
     }
 

@@ -7,10 +7,11 @@ import io.github.redisdq.DqQueue;
 import io.github.redisdq.Handler;
 import io.github.redisdq.Hooks;
 import io.github.redisdq.Inside;
-import io.github.redisdq.InlineQueue;
 import io.github.redisdq.Job;
 import io.github.redisdq.JobFailedException;
 import io.github.redisdq.RefusedException;
+import io.github.redisdq.TestJob;
+import io.github.redisdq.TestRun;
 import io.github.redisdq.TimedOutException;
 import io.github.redisdq.Worker;
 import io.github.redisdq.WorkerBuilder;
@@ -202,15 +203,22 @@ public final class Probe {
             case "queue" -> queue(order);
             case "worker" -> start(order);
             case "stop" -> worker.stop();
-            case "inline" -> {
-                DqQueue queue = InlineQueue.of("inline", handlers(order).toArray(Handler<?>[]::new));
-                queue.add(order.get("data"), Calls.options(order));
-                emit("answer", "value", null);
-            }
+            case "inline" -> emit("answer", "value", shown(TestJob.of(order.get("data")).kind(order.path("kind").asText(null))
+                    .run(handlers(order).toArray(Handler<?>[]::new))));
             case "call" -> call(order);
             case "health" -> emit("answer", "value", worker.isHealthy());
             default -> throw new IllegalArgumentException(order.toString());
         }
+    }
+
+    private static Map<String, Object> shown(TestRun run) {
+        Map<String, Object> out = new LinkedHashMap<>();
+        out.put("state", run.state().name().toLowerCase(Locale.ROOT));
+        out.put("result", run.result(JsonNode.class));
+        out.put("reason", run.reason());
+        out.put("attempts", run.attempts());
+        out.put("waits", run.waits().stream().map(each -> each == null ? null : each.toMillis()).toList());
+        return out;
     }
 
     private void call(JsonNode order) {
