@@ -256,23 +256,6 @@ fn kick_refuses() {
 }
 
 #[test]
-fn a_kicked_job_lives_anew() {
-    let mut p = Probe::start();
-    p.run("DQ.ADD q a x ATTEMPTS 1 TTL 1000000");
-    let expires = p.field_int("DQ.GET q a", "expires");
-    for _ in 0..3 {
-        p.says("DQ.POP q", "[ 'a' 'x' ? 1 ? ]");
-        p.says("DQ.NACK q a", "'dead'");
-        p.says("DQ.KICK q COUNT 1", "1");
-        assert_eq!(
-            p.field_int("DQ.GET q a", "expires"),
-            expires,
-            "its TTL goes on"
-        );
-    }
-}
-
-#[test]
 fn kick_leaves() {
     let mut p = Probe::start();
     bury(&mut p, &["a", "b"]);

@@ -305,27 +305,9 @@ fn steps_count_for_max_bytes() {
 }
 
 #[test]
-fn occurrences_have_their_own() {
+fn a_wait_holds_the_rule_up() {
     let (_server, mut client) = start();
-    let add = "DQ.ADD q a x EVERY 60000 ATTEMPTS 1 REPLACE";
-    client.run(&format!("{add} KEEP 5"));
-    client.run("DQ.CLOCK ADVANCE 60000");
-    let token = client.delivery_of("DQ.POP q");
-    client.says(&format!("DQ.STEP q a {token} one 1"), "1");
-    client.run(&format!("DQ.TOUCH q a TOKEN {token} PROGRESS half"));
-    // With the same rule everything stays except what the ADD itself sets.
-    client.says(add, "'a'");
-    assert_eq!(field(&mut client, "DQ.GET q a", "keep"), "nil$");
-    assert_eq!(field(&mut client, "DQ.GET q a", "progress"), "half");
-    client.run(&format!("{add} KEEP 6"));
-    let occurrence = field(&mut client, "DQ.GET q a", "occurrence");
-    client.says("DQ.NACK q a", "'dead'");
-    let dead = format!("DQ.GET q a@{occurrence}");
-    assert!(client.ask(&dead).contains("'steps' [ 'one' '1' ]"));
-    assert_eq!(field(&mut client, &dead, "progress"), "half");
-    assert!(client
-        .ask("DQ.GET q a")
-        .contains("'progress' nil$ 'keep' 6 'cost' 1 'label' nil$ 'awaits' nil$ 'steps' nil$"));
+    client.run("DQ.ADD q a x EVERY 60000");
     // During a wait the rule makes no new occurrences.
     client.run("DQ.CLOCK ADVANCE 60000");
     client.delivery_of("DQ.POP q");
