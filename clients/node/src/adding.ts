@@ -97,9 +97,12 @@ export class Adding<T = unknown> extends Keys {
       const { id, after: given, ...rest }: AddOptions = takes('a job of chain', job, ADD_MANY);
       const after: readonly Bytes[] | undefined = last === null ? given : [last];
       last = id ?? this.newId(after?.length ? this.key(after[0]!) : null);
-      return { ...rest, id: last, after };
+      return { ...rest, id: last, after } as { data: T; id: Bytes } & AddOptions;
     });
-    await this.addMany(links as ({ data: T } & AddOptions)[]);
+    await this.addAll(
+      links.map(({ data, ...options }) => [data, options]),
+      jobs.at(-1),
+    );
     return links.map(({ id }) => toText(toBytes(id)));
   }
 
@@ -142,17 +145,18 @@ export class Adding<T = unknown> extends Keys {
       this.addition(data, job.id, job, headers ? headers[n] : job.headers),
     );
     const replies = await this.together(key, packed(additions), this.onceAdded(key, additions, all.at(-1)!));
-    return replies?.at(-1) === null && isGiven(then.id) ? null : toText(toBytes(last));
+    const isRefusable = isGiven(then.id) || then.ifExists === 'only-replace';
+    return replies?.at(-1) === null && isRefusable ? null : toText(toBytes(last));
   }
 
   /**
-   * When the jobs of a join are sent: again after a lost answer, if the last one is not there, and none of the others ran.
-   * Throws if it is not known.
+   * When jobs are sent that are added at once: again after a lost answer, if the last one is not there, and none of the others
+   * ran. Throws if it is not known. The options are the last one's, as the program gave them.
    */
   private onceAdded(key: Buffer, additions: readonly Addition[], { id, keep, ttl }: AddOptions): IsDue {
     const look = async (some: readonly Addition[]) =>
       (await this.run(some.map((one): Command => ['DQ.GET', key, one.id, 'PREFIX', 0]))).map(asMap);
-    const keptMs = Math.min(toMs(keep!, 'keep'), isGiven(ttl) ? toMs(ttl, 'ttl') : Infinity);
+    const keptMs = Math.min(toMs(keep ?? 0, 'keep'), isGiven(ttl) ? toMs(ttl, 'ttl') : Infinity);
     let was: Found = null; // a job that had the id of the last one before
     let sentAt = 0;
     return async (lost) => {
@@ -167,9 +171,20 @@ export class Adding<T = unknown> extends Keys {
       const isHidden = was !== null && !hasEnded(was);
       if (last !== null && !isHidden && !isDeepStrictEqual(last, was)) return false;
       const isLate = last === null && performance.now() - sentAt >= keptMs;
-      if (!isLate && !isHidden && !others.some(isBegun)) return true;
-      throw new DqError(`${textOf(lost)}: it is not known whether the jobs of the join were added`, { cause: lost });
+      const isKnown = !isLate && !isHidden && !others.some(isBegun);
+      if (isKnown && (last !== null || !(await this.isBounded(key)))) return true;
+      throw new DqError(`${textOf(lost)}: it is not known whether the jobs were added`, { cause: lost });
     };
+  }
+
+  /** Whether a job that is done may go before its `keep` is over, as others are done. */
+  private async isBounded(key: Buffer): Promise<boolean> {
+    const [settings] = await this.run([['DQ.CFGGET', key]]).catch((error) => {
+      if (error instanceof Refused && error.code === 'NOPERM') return [['donelen', 1]];
+      throw error;
+    });
+    const found = asMap(settings);
+    return Number(found?.get('donelen') ?? 0) > 0 || Number(found?.get('donebytes') ?? 0) > 0;
   }
 
   private newId(key: Buffer | null): string {
@@ -179,7 +194,10 @@ export class Adding<T = unknown> extends Keys {
     }
   }
 
-  private async addAll(jobs: readonly (readonly [data: T, options: AddOptions])[]): Promise<(string | null)[]> {
+  private async addAll(
+    jobs: readonly (readonly [data: T, options: AddOptions])[],
+    last: AddOptions = jobs.at(-1)?.[1] ?? {},
+  ): Promise<(string | null)[]> {
     const headers = this.hooks.length > 0 ? await Promise.all(jobs.map(([, options]) => this.headers(options))) : null;
     // Ids of our own: if a client sends a command again whose reply was lost, the first sending has added the job.
     const additions = jobs.map(([data, options], n) => {
@@ -191,7 +209,7 @@ export class Adding<T = unknown> extends Keys {
     }
     const named = jobs.flatMap(([, { after }]) => after ?? []);
     const isFlow = jobs.some(([, { after, afterGroup }]) => after?.length || afterGroup !== undefined);
-    const adds = isFlow && jobs.length > 1 ? this.addFlow(additions) : this.addThem(additions);
+    const adds = isFlow && jobs.length > 1 ? this.addFlow(additions, last) : this.addThem(additions);
     const replies = await adds.catch(async (error: unknown) => {
       throw error instanceof Refused && isUnheld(error) ? await this.unknownIn(named, error) : error;
     });
@@ -243,12 +261,13 @@ export class Adding<T = unknown> extends Keys {
     return toBytes(payload, 'a payload');
   }
 
-  private async addFlow(additions: readonly Addition[]): Promise<unknown[]> {
+  private async addFlow(additions: readonly Addition[], last: AddOptions): Promise<unknown[]> {
     const { key } = additions[0]!;
     if (additions.some((one) => one.key !== key)) {
       throw new TypeError('jobs after others must be added to one shard: chain, or a call for each shard');
     }
-    return this.together(key, additions.map(command));
+    const sent = await this.together(key, additions.map(command), this.onceAdded(key, additions, last));
+    return sent ?? additions.map(({ id }) => id);
   }
 
   private async addThem(additions: readonly Addition[]): Promise<unknown[]> {

@@ -123,9 +123,9 @@ export function returned(delivery: Delivery, ...options: Word[]): Outcome {
 }
 
 /** The job is of a kind that this worker does not know: it fails, to come to another worker later, each time much later. */
-export function unknown(delivery: Delivery): Outcome {
+export function unknown(delivery: Delivery, kind: string): Outcome {
   const { attempt } = delivery;
-  const reason = `unknown kind "${delivery.envelope?.kind ?? ''}"`;
+  const reason = `unknown kind "${kind}"`;
   if (attempt >= UNKNOWN_KIND_ATTEMPTS) return new Outcome(delivery, dead(delivery, reason));
   const delayMs = Math.min(attempt * UNKNOWN_KIND_DELAY_MS, UNKNOWN_KIND_LONGEST_MS);
   const back = new Outcome(delivery, [[nack(delivery, 'DELAY', delayMs, ...because(reason))]]);

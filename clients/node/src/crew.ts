@@ -12,7 +12,7 @@ import type { Boss, Link } from './link';
 import { ALONE_AGAIN_MS, MOST_HINTS } from './limits';
 import { stackOf, textOf } from './shown';
 import { Isolation, Turns } from './turns';
-import { closest, MOST_COMPARED } from './mistakes';
+import { closest, MOST_SHOWN } from './mistakes';
 import { Bell, nowMs } from './waiting';
 import type { WorkerSettings } from './worker-options';
 
@@ -172,10 +172,9 @@ export class Crew implements Boss {
     if (this.isDraining) return this.giveBack(link, delivery);
     const handler = this.handlers.choose(delivery);
     if (!handler) {
-      const kind = delivery.envelope?.kind ?? '';
-      const hint = this.hint(kind.slice(0, MOST_COMPARED));
-      this.guard.log.warn(`dq: no handler for kind "${kind}" of job ${delivery.name}${hint}`);
-      return link.settle(delivery, core.unknown(delivery));
+      const kind = (delivery.envelope?.kind ?? '').slice(0, MOST_SHOWN);
+      this.guard.log.warn(`dq: no handler for kind "${kind}" of job ${delivery.name}${this.hint(kind)}`);
+      return link.settle(delivery, core.unknown(delivery, kind));
     }
     delivery.handlerAttempts = handler.attempts;
     const { attempt, limit } = delivery;

@@ -107,9 +107,7 @@ export class Keys {
    * Sends commands in one transaction, on a connection of the queue's own; again, if the key moves, or if the connection is
    * lost, as long as `isDue` (which may throw) says so. Returns null if they had their effect, and the answer is lost.
    */
-  protected async together(key: Buffer, calls: readonly Command[]): Promise<unknown[]>;
-  protected async together(key: Buffer, calls: readonly Command[], isDue: IsDue): Promise<unknown[] | null>;
-  protected async together(key: Buffer, calls: readonly Command[], isDue: IsDue = async () => true) {
+  protected async together(key: Buffer, calls: readonly Command[], isDue: IsDue): Promise<unknown[] | null> {
     let lost: unknown = null;
     const channel = this.channel(key);
     for (let tries = 1; ; tries++) {

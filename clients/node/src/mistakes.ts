@@ -28,8 +28,8 @@ export function takes<T extends object>(call: string, given: T, names: Record<ke
   return given;
 }
 
-/** How much of a name that came with a job is compared: it may be as long as a payload. */
-export const MOST_COMPARED = 100;
+/** How much of a name that came with a job is compared and shown: it may be as long as a payload. */
+export const MOST_SHOWN = 100;
 
 /** What the name may be a slip of. */
 export function closest(name: string, all: readonly string[]): string | undefined {

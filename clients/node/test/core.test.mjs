@@ -62,9 +62,16 @@ test('deliveries to workers that do not know the kind are no attempts of the han
     found.handlerAttempts = 3;
     return found;
   };
-  assert.deepEqual(words(core.unknown(delivery()).commands[0]), ['DQ.STEP', 'q', 'id', String(TOKEN), 'dq:unknown', 1]);
-  assert.equal(core.unknown(kept('6', { attempt: 9 })).commands[0].at(-1), 7);
-  assert.equal(core.unknown(delivery({ attempt: 14 })).commands.length, 1);
+  assert.deepEqual(words(core.unknown(delivery(), 'x').commands[0]), [
+    'DQ.STEP',
+    'q',
+    'id',
+    String(TOKEN),
+    'dq:unknown',
+    1,
+  ]);
+  assert.equal(core.unknown(kept('6', { attempt: 9 }), 'x').commands[0].at(-1), 7);
+  assert.equal(core.unknown(delivery({ attempt: 14 }), 'x').commands.length, 1);
   for (const [attempt, limit] of [
     [6, 8],
     [8, 8],

@@ -293,7 +293,7 @@ describe('a join whose answer is lost', () => {
   afterEach(() => queue.close());
   const work = (handler = () => {}) => new Worker(queue, handler, { logger: silent }).drain();
   const join = (then = {}, job = {}) => queue.join([{ data: 1, ...job }], { then: { data: 2, ...then } });
-  const UNKNOWN = /Error: the connection is lost: it is not known whether the jobs of the join were added$/;
+  const UNKNOWN = /Error: the connection is lost: it is not known whether the jobs were added$/;
   /** Loses the next transaction. `arrives`: whether the server gets it. Returns how many jobs the call adds. */
   async function lossy(arrives, call, meanwhile = () => {}) {
     const before = (await queue.stats()).totals.added;
@@ -346,6 +346,31 @@ describe('a join whose answer is lost', () => {
     }
   });
 
+  test('jobs that others have pushed out of the done ones are not added again', { timeout: 120_000 }, async () => {
+    await queue.configure({ donelen: 1 });
+    const pushed = async () => {
+      await work();
+      await queue.add(3, { keep: HOUR });
+      await work();
+    };
+    assert.equal(await lossy(true, () => assert.rejects(join(), UNKNOWN), pushed), 3);
+  });
+
+  test('a chain, or a group and what is after it, is as a join', { timeout: 120_000 }, async () => {
+    const adds = [
+      (last) => queue.chain([{ data: 1 }, { data: 2, ...last }]),
+      (last) => queue.addMany([{ data: 1, group: 'g' }, { data: 2, afterGroup: 'g', ...last }]), // prettier-ignore
+    ];
+    for (const add of adds) {
+      for (const arrives of [false, true]) {
+        const found = async () => assert.equal((await queue.get((await add({ keep: HOUR })).at(-1))).keep, HOUR);
+        assert.equal(await lossy(arrives, found), 2);
+        assert.equal(await work(), 2);
+      }
+      assert.equal(await lossy(true, () => assert.rejects(add(), UNKNOWN), work), 2);
+    }
+  });
+
   for (const code of ['LOADING', 'CLUSTERDOWN', 'MOVED', 'TRYAGAIN', 'READONLY']) {
     test(`${code} to the question says nothing of the transaction`, { timeout: 120_000 }, async () => {
       const refuse = async () => {
@@ -358,6 +383,11 @@ describe('a join whose answer is lost', () => {
       assert.equal(await lossy(true, join, refuse), 2);
     });
   }
+
+  test('a last job that only replaces is refused where there is none', { timeout: 120_000 }, async () => {
+    assert.equal(await join({ ifExists: 'only-replace' }), null);
+    assert.equal(await join({ ifExists: 'only-replace', id: 'last' }), null);
+  });
 
   test('a full queue says how many were added', { timeout: 120_000 }, async () => {
     await queue.configure({ maxlen: 2 });

@@ -276,12 +276,14 @@ test('which kind an unknown one is like is looked for once', async () => {
   const worker = new Worker(queue, [kind('double').handler(() => {})], { logger });
   const kinds = Array.from({ length: 101 }, (_, n) => `${n}`);
   for (const some of [['doubles', 'doubles'], ['x'.repeat(100_000)], kinds, ['doubles']]) {
-    await queue.addMany(some.map((kind) => ({ data: 1, kind })));
+    await queue.addMany(some.map((kind) => ({ data: 1, kind, id: kind.length > 99 ? 'long' : undefined })));
     await worker.drain();
   }
   mistakes.closest = closest;
   assert.deepEqual(compared, ['doubles', 'x'.repeat(100), ...kinds, 'doubles']);
   assert.equal(said.filter((text) => text.endsWith(': did it mean "double"?')).length, 3);
+  assert.ok(said.every((text) => text.length < 250));
+  assert.equal((await queue.get('long')).reason, `unknown kind "${'x'.repeat(100)}"`);
   await queue.close();
 });
 

@@ -236,8 +236,6 @@ class Async:
 
     async def do_queue(self, order):
         client = connect(order, redis.asyncio)
-        if isinstance(client, redis.asyncio.RedisCluster):
-            await client.initialize()
         self.queues[order["queue"]] = dq.asyncio.Queue(client, order["name"], shards=order.get("shards") or 0)
         emit("made")
 

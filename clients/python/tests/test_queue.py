@@ -315,6 +315,7 @@ def test_a_join_is_in_one_shard_and_has_all_results(dq_url):
         last = queue.join([{"data": n, "kind": "part"} for n in range(3)], then={"data": "sum", "on_dead": "run"})
         assert queue.get(last).on_dead == "run" and asyncio.run(on_asyncio()) == "later"
         assert queue.join([{"data": 5}], then={"data": 6, "id": "later"}) is None
+        assert queue.join([{"data": 5}], then={"data": 6, "if_exists": "only-replace"}) is None
         dq.Worker(queue, lambda job: [job.data, *(each.value for each in job.results)]).drain()
         assert queue.result(last) == ["sum", [0], [1], [2]] and queue.result("later") == [4, [3]]
 
@@ -335,14 +336,14 @@ def test_what_is_no_join():
 
 def test_a_join_whose_other_jobs_ran_is_not_sent_again():
     grouped = Grouped([Added(("DQ.ADD", b"q", id, b"1"), None, False, True) for id in (b"a", b"last")])
-    for found, again in ([None, None], True), ([None, [b"attempts", 0, b"state", b"ready"]], True), (
-        [None, [b"attempts", 1, b"state", b"ready"]], False,
-    ):  # fmt: skip
-        steps = sent_once(grouped, (b"q", b"last"), False, 60.0, lambda: 0.0)
+    for found, again, settings in ([None, None], True, None), (
+        [None, [b"attempts", 0, b"state", b"ready"]], True, [b"donelen", 0, b"donebytes", 0],
+    ), ([None, [b"attempts", 1, b"state", b"ready"]], False, None):  # fmt: skip
+        steps = sent_once(grouped, None, 60.0, lambda: 0.0)
         assert next(steps) is grouped and steps.throw(redis.ConnectionError("lost")) > 0
         assert [call[2] for call in steps.send(None)] == [b"last", b"a"]
         if again:
-            assert steps.send(found) is grouped
+            assert steps.send(found) == [("DQ.CFGGET", b"q")] and steps.send([settings]) is grouped
         else:
             with pytest.raises(redis.ConnectionError, match=r"^lost: it is not known"):
                 steps.send(found)
@@ -408,17 +409,34 @@ def test_a_join_is_not_taken_for_a_job_that_was_there(dq_url, left):
             dq.Worker(queue, work).drain()
 
 
-@pytest.mark.parametrize("keep", [60, 0, None])
-def test_a_join_is_not_sent_again_by_the_client_itself(dq_url, keep):
-    """It sends pipelines again by default; the jobs have run and are gone by then."""
+def chained(queue, keep):
+    return queue.chain([{"data": 1}, {"data": 2}, {"data": 3, "keep": keep}])
+
+
+def joined(queue, keep):
+    return queue.join([{"data": 1}, {"data": 2}], then={"data": 3, "keep": keep})
+
+
+def grouped(queue, keep):
+    jobs = [{"data": n, "group": "g"} for n in (1, 2)]
+    return queue.add_many([*jobs, {"data": 3, "after_group": "g", "keep": keep}])
+
+
+@pytest.mark.parametrize("add", [chained, joined, grouped])
+@pytest.mark.parametrize("keep, donelen", [(60, None), (0, None), (None, None), (60, 1)])
+def test_what_is_added_at_once_is_not_sent_again_by_the_client_itself(dq_url, add, keep, donelen):
+    """It sends pipelines again by default; the jobs have run and are gone by then, pushed out by others if kept."""
     runs = []
 
     def work():
         with dq.Queue(dq_url, "q") as other:
             dq.Worker(other, lambda job: runs.append(job.data)).drain()
+            if donelen:
+                other.add("another", keep=60)
+                dq.Worker(other, lambda job: None).drain()
 
     def lasts(queue):
-        return losing(queue, work).join([{"data": 1}, {"data": 2}], then={"data": 3, "keep": keep})
+        return add(losing(queue, work), keep)
 
     async def on_asyncio():
         async with dq.asyncio.Queue(
@@ -427,9 +445,10 @@ def test_a_join_is_not_sent_again_by_the_client_itself(dq_url, keep):
             return await lasts(queue)
 
     with dq.Queue(redis.Redis.from_url(dq_url, retry=Retry(NoBackoff(), 3)), "q") as queue:
+        queue.configure(donelen=donelen)
         for send in (lambda: lasts(queue)), (lambda: asyncio.run(on_asyncio())):
-            if keep:
-                assert queue.result(send()) is None
+            if keep and not donelen:
+                assert queue.get(send() if add is joined else send()[-1]).state == "done"
             else:
                 with pytest.raises(redis.ConnectionError, match=r"^lost: it is not known whether"):
                     send()

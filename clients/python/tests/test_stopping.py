@@ -6,11 +6,14 @@ import re
 import signal
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
 import dq
+from dq._line import Line
 
 SOURCES = Path(__file__).parents[1] / "src"
 LINE = r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} dq (INFO|WARNING|ERROR): "
@@ -48,6 +51,13 @@ def run(program, url, drain, set_up=""):
             process.kill()
 
 
+def until(is_so):
+    end = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
 def begun(process, count):
     assert [process.stdout.readline().split()[0] for _ in range(count)] == ["begun"] * count
 
@@ -71,6 +81,42 @@ def test_ctrl_c_says_for_whom_it_waits_and_what_it_gave_back(dq_url, program):
         assert "ValueError: no paper" in "".join(lines)
         frames = [line for line in lines if line.lstrip().startswith("File ")]
         assert [str(SOURCES) in frame for frame in frames] == [True, False], frames
+
+
+def test_what_ended_is_written_although_its_thread_comes_to_nothing_any_more(dq_server, dq_url, monkeypatch):
+    """As on a busy machine: the server stands still, and the batcher has not left the line when the worker ends."""
+    is_free, leave = threading.Event(), Line.leave
+    monkeypatch.setattr(Line, "leave", lambda *args: is_free.wait(60) and leave(*args))
+    starts, ends, ended = threading.Semaphore(0), [threading.Event() for _ in range(4)], threading.Semaphore(0)
+
+    def handle(job):
+        starts.release()
+        ends[job.data].wait(60)
+
+    class Hooks(dq.Hooks):
+        def after(self, job):
+            ended.release()
+
+    with dq.Queue(dq_url, "q") as queue:
+        queue.add_many([{"data": n} for n in range(4)])
+        worker = dq.Worker(queue, handle, concurrency=4, drain=0.1, hooks=[Hooks()])
+        worker.start()
+        for _ in ends:
+            assert starts.acquire(timeout=60)
+        (link,) = worker._links
+        until(lambda: link._control.client_id)
+        os.kill(dq_server._process.pid, signal.SIGSTOP)
+        try:
+            for n, end in enumerate(ends):  # one goes with a fetch, one is sent, others wait for the answer to that
+                end.set()
+                assert ended.acquire(timeout=60)
+                until(lambda is_sent=n < 2: not is_sent or (link.is_telling() and not link._outcomes))
+            worker.stop()
+            worker.join()
+        finally:
+            os.kill(dq_server._process.pid, signal.SIGCONT)
+            is_free.set()
+        until(lambda: not queue.len())
 
 
 @pytest.mark.parametrize("program", [SYNC, ASYNC])

@@ -265,7 +265,9 @@ def flows_and_waits_on_a_cluster_whose_slots_move(world):
     """Jobs that belong together are in one shard, and clients that wait follow it."""
     cluster = world.keep(Cluster())
     place = {"url": cluster.url} if getattr(world, "is_plain", False) else {"cluster": cluster.url}
-    probe = world.worker(place=place, shards=4, concurrency=4, wait_ms=1000)
+    probe = world.worker(place=place, shards=4, start=False)
+    probe.call("q", "chain", jobs=[{}, {}])  # of all that this client sends the first is a transaction
+    world.start(probe, concurrency=4, wait_ms=1000)
     timeout_ms = int(world.patience_s * 1000)
     for time in ("before", "after"):
         for n in range(6):

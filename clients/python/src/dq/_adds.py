@@ -220,13 +220,13 @@ class Adds:
         Returns their ids, with None for a job that was refused. Jobs with equal options share commands. If some are
         ``after`` others, all are added in one transaction.
         """
-        before = _Like()
-        return self._run_many([self._added(job, None, before) for job in jobs])
+        before, last = _Like(), None
+        return self._run_many([self._added(last := job, None, before) for job in jobs], last)
 
     def chain(self, jobs: Iterable[Mapping[str, Any]]) -> list[Optional[str]]:
         """Adds jobs in one transaction, each of which begins when the one before it has ended. Returns their ids."""
         made: list[Added] = []
-        before: Optional[bytes] = None
+        before, job = None, None
         for job in jobs:
             chained = {**job} if before is None else {**job, "after": [*(job.get("after") or ()), before]}
             id = chained.get("id")
@@ -235,7 +235,7 @@ class Adds:
             if id is None:
                 added.known = before
             made.append(added)
-        return self._run_many(made)
+        return self._run_many(made, job)
 
     def join(self, jobs: Iterable[Mapping[str, Any]], *, then: Mapping[str, Any]) -> Optional[str]:
         """Adds jobs, and one that begins when all of them have ended: ``then``. Returns its id.
@@ -269,16 +269,21 @@ class Adds:
         like = _Like()
         adds = [self._added({**job, "id": id}, key, like) for job, id in zip(made, ids)]
         adds.append(self._added({**last, "id": id}, key))
-        is_given, keep = then.get("id") is not None, last["keep"]
-        kept_s = 0.0 if keep is None else seconds(keep, "keep")
-        sending = sent_once(Grouped(adds), (key, id), is_given, kept_s, time.monotonic)
-        return self._phases(self._joining(sending, None if is_given else id))  # type: ignore[no-any-return]
+        known = None if then.get("id") is not None or then.get("if_exists") == "only-replace" else id
+        return self._phases(  # type: ignore[no-any-return]
+            self._at_once(Grouped(adds), last, lambda replies: words.maybe_id(replies[-1] or known))
+        )
 
-    def _joining(
-        self, sending: Generator[Any, Any, list[Any]], known: Optional[bytes]
-    ) -> Generator[Any, Any, Optional[str]]:
-        replies = yield from sending
-        return words.maybe_id(replies[-1] or known)
+    def _at_once(
+        self, grouped: Grouped, last: Mapping[str, Any], combine: Callable[[list[Any]], T]
+    ) -> Generator[Any, Any, T]:
+        """The steps that add jobs in one transaction. last: the last one's arguments."""
+        id = last.get("id")
+        given = None if id is None else (self._key(id), words.bytes_of(id))
+        kept_s = 0.0 if last.get("keep") is None else seconds(last["keep"], "keep")
+        if last.get("ttl") is not None:
+            kept_s = min(kept_s, seconds(last["ttl"], "ttl"))
+        return combine((yield from sent_once(grouped, given, kept_s, time.monotonic)))
 
     def _id_in(self, key: bytes, id: Optional[Bytes]) -> bytes:
         """The id, or a new one of this key."""
@@ -319,13 +324,16 @@ class Adds:
             raise ValueError(f"job {id!r} must be in the shard of the jobs that it is after: leave its id out")
         return made
 
-    def _run_many(self, made: Sequence[Added]) -> list[Optional[str]]:
+    def _run_many(self, made: Sequence[Added], last: Any) -> list[Optional[str]]:
+        """last: the last job, as the program gave it."""
         grouped = Grouped(made)
-        return self._run(
-            [each.call for each in made],
-            lambda replies: [words.maybe_id(reply or each.known) for reply, each in zip(replies, made)],
-            grouped,
-        )
+
+        def ids(replies: list[Any]) -> list[Optional[str]]:
+            return [words.maybe_id(reply or each.known) for reply, each in zip(replies, made)]
+
+        if grouped.is_atomic:
+            return self._phases(self._at_once(grouped, last, ids))  # type: ignore[no-any-return]
+        return self._run(grouped.calls, ids, grouped)
 
     def every(
         self,

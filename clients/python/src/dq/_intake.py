@@ -17,8 +17,8 @@ from ._core import Handlers
 from ._delivery import Delivery
 from ._turns import NEVER, Isolation, Turns
 
-MOST_COMPARED = 100
-"""How much of a kind is compared with those that are known: it may be as long as a payload."""
+MOST_SHOWN = 100
+"""How much of an unknown kind is compared and shown: it may be as long as a payload."""
 MOST_HINTS = 100
 
 Q = TypeVar("Q")
@@ -81,9 +81,9 @@ class Intake(BaseConsumer[Q]):
     def _is_for_us(self, delivery: Delivery) -> bool:
         delivery.handler = self._handlers.choose(delivery.job)
         if delivery.handler is None:
-            kind = delivery.job.kind or ""
-            hint = self._hint(kind[:MOST_COMPARED])
-            self._log.say(logging.WARNING, "no handler for kind %r: gave back job %r%s", kind, delivery.job.id, hint)
+            kind = (delivery.job.kind or "")[:MOST_SHOWN]
+            text = "no handler for kind %r: gave back job %r%s"
+            self._log.say(logging.WARNING, text, kind, delivery.job.id, self._hint(kind))
             delivery.owner.settle(delivery, _ends.unknown, kind)
             delivery.owner.told_soon()
             return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import threading
 from typing import Any, Optional
 
 import hiredis
@@ -33,6 +34,7 @@ class Line:
         self._is_cut = False
         self._is_torn = False
         """A command may have been sent in part: nothing can follow it."""
+        self._sending = threading.Lock()
         self._is_woken = False
         self._left: Any = None
         """The connection before this one, if the server was late on it, until there is a new one."""
@@ -51,13 +53,14 @@ class Line:
         sock = self._socket or self._connect()
         if timeout_s is not None:
             sock.settimeout(min(timeout_s, LONGEST_TIMEOUT_S))
-        try:
-            sock.sendall(packed)
-        except (ConnectionResetError, BrokenPipeError):
-            pass  # the server's last words can still be read, as about a result that is too large
-        except OSError:
-            self._is_torn = True
-            raise
+        with self._sending:
+            try:
+                sock.sendall(packed)
+            except (ConnectionResetError, BrokenPipeError):
+                pass  # the server's last words can still be read, as about a result that is too large
+            except OSError:
+                self._is_torn = True
+                raise
 
     def read(self) -> Any:
         """The next reply; an error of the server is returned, not raised."""
@@ -157,15 +160,19 @@ class Line:
                 socket.socket.shutdown(sock, socket.SHUT_RD)
 
     def last(self, packed: bytes) -> None:
-        """Writes, without waiting, to the connection on which the server was late, and closes it. A server that stands
-        still reads this when it goes on."""
+        """Writes, without waiting, to the connection on which the server is late. A server that stands still reads this
+        when it goes on. Its thread may not have left the connection yet, on a busy machine, but must not be sending."""
         left, self._left = self._left, None
-        if left is None:
+        late = left or self._connection
+        if late is None or not self._sending.acquire(blocking=False):
             return
         with contextlib.suppress(Exception):
-            left._sock.settimeout(0)
-            left._sock.send(packed)
-        left.disconnect()
+            if late is left or not self._is_torn:
+                late._sock.settimeout(0)
+                late._sock.send(packed)
+        self._sending.release()
+        if left is not None:
+            left.disconnect()
 
     def cut(self) -> None:
         """Ends the connection for good: a thread that reads from it is woken by an error."""

@@ -21,9 +21,10 @@ from ._delivery import Command, Delivery
 from ._ends import Outcome
 from ._errand import Errand, packed, wait_s
 from ._line import Line
-from ._links import Base, BaseLink, Members
+from ._links import BaseLink, Members
 from ._listener import Listener
 from ._listening import Listening
+from ._owner import Base
 
 
 class Link(BaseLink):
@@ -189,7 +190,7 @@ class Link(BaseLink):
     def _tell_some(self) -> None:
         if self._outcomes:
             self._control.open()
-        told = self._take_outcomes(_core.TELL_AT_ONCE)
+        self._telling = told = self._take_outcomes(_core.TELL_AT_ONCE)
         if not told:
             return
         try:
@@ -355,7 +356,7 @@ class Link(BaseLink):
     def end(self, wait_s: float = _core.LAST_S) -> None:
         if self.batcher.is_alive():
             self.batcher.join(wait_s)
-        if self._returns or self._outcomes or self._leases.held:
+        if self._returns or self._telling or self._outcomes or self._leases.held:
             self._control.last(self._last_words())
         for line, is_free in (self._waiting, not self._fetching), (self._control, not self.batcher.is_alive()):
             line.close() if is_free else line.cut()

@@ -7,7 +7,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping
-from typing import Any, Callable, Optional, Protocol
+from typing import Any, Callable, Optional
 
 from redis.exceptions import ResponseError
 
@@ -17,37 +17,16 @@ from ._delivery import Command, Delivery, as_map
 from ._ends import MOST_CUTS, Outcome, suspended
 from ._errand import Errand, last_unblock, packed, reach
 from ._idle import Idle
-from ._leases import Choice, Leases, give_back
+from ._leases import Leases, give_back
 from ._listening import COVER_AFTER_S, MOST_KEYS, Listening
 from ._notes import Notes
+from ._owner import Base
 from ._turns import TURN_S
 
 MOST_LENGTHS = 1000  # of leases, cached by TTR
 
 Members = list[tuple[Any, bytes, float]]
 """Queue, key and weight."""
-
-
-class Base(Protocol):
-    """The worker or consumer of a link."""
-
-    _lease: Choice
-    _log: Any
-    _jobs: Any
-    """The class of its jobs."""
-    wait_s: float
-    draining: bool
-    _killer: Optional[Delivery]
-    _returning: list[Delivery]
-
-    def _lost(self, delivery: Delivery) -> None: ...
-    def _left(self, deliveries: Iterable[Delivery]) -> None: ...
-    def _refused(self, outcome: Outcome, why: str) -> None: ...
-    def _off(self, feature: str, why: Any) -> None: ...
-    def _told(self) -> None: ...
-    def _carried(self) -> None: ...
-    def _trouble(self, error: Exception) -> None: ...
-    def _rest(self, duration_s: float) -> Any: ...
 
 
 class BaseLink:
@@ -73,6 +52,8 @@ class BaseLink:
         self._lengths: dict[int, float] = {}
         """The lengths of leases, by the TTR of the job."""
         self._outcomes: deque[Outcome] = deque()
+        self._telling: deque[Outcome] = deque()
+        """Those that the batcher has sent and got no reply to."""
         self._fetching = False
         self._fetched_at = 0.0
         """When the current fetch began."""
@@ -382,7 +363,7 @@ class BaseLink:
         """What the server is to know after all when it answers again, the smallest first; each may be sent twice."""
         self._leave()
         words = pack([*last_unblock(self._waiting, self._control, self._may_unblock), *self._returns])
-        for outcome in sorted(self._outcomes, key=lambda each: each.size):
+        for outcome in sorted([*self._telling, *self._outcomes], key=lambda each: each.size):
             if len(words) + outcome.size > LAST_BYTES:
                 break
             words += packed([outcome])

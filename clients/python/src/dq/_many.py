@@ -9,6 +9,7 @@ from redis.exceptions import ConnectionError, TimeoutError
 
 from ._delivery import Command, as_map
 from ._trouble import trouble_s
+from .errors import Refused
 
 MOST_JOBS = 1000
 MOST_AFTER = 1000
@@ -90,19 +91,19 @@ class Grouped:
 
 
 def sent_once(
-    grouped: Grouped, last: tuple[bytes, bytes], is_given: bool, kept_s: float, clock: Callable[[], float]
+    grouped: Grouped, given: Optional[tuple[bytes, bytes]], kept_s: float, clock: Callable[[], float]
 ) -> Generator[Any, Any, list[Any]]:
-    """Sends jobs of one transaction, the last of which is after the others; returns a reply for each.
+    """Sends jobs of one transaction; returns a reply for each.
 
     If the answer is lost, it asks for the last job: if that is there, so are the others. They are sent again only if
     it is not, and none of the others ran. Yields what is to be sent, or how long to wait, and is thrown errors of the
     connection.
 
-    last: its key and id. is_given: the id is the program's, so a job of that id may be there already.
+    given: key and id of the last job if the id is the program's: such a job may be there already.
     kept_s: how long the last job is there at least. Later on, that it is not there says nothing.
     """
     grouped.is_once = True
-    before = as_map((yield [_look(*last)])[0]) if is_given else None
+    before = as_map((yield [_look(*given)])[0]) if given else None
     # A job that is still to run is not replaced: what becomes of it tells nothing of this join.
     is_hidden = before is not None and before[b"state"] not in ENDED
     begun = clock()
@@ -116,7 +117,7 @@ def sent_once(
             return [each[2] for each in grouped.calls]
         is_late = found is None and clock() - begun >= kept_s
         have_run = any(job is not None and (job[b"attempts"] or job[b"state"] in ENDED) for job in others)
-        if is_late or is_hidden or have_run:
+        if is_late or is_hidden or have_run or (found is None and (yield from _is_bounded(grouped.calls[-1][1]))):
             break
     raise _unsure(lost) from lost
 
@@ -137,10 +138,19 @@ def _looked(grouped: Grouped, tries: int, lost: Exception) -> Generator[Any, Any
     raise _unsure(newest) from lost
 
 
+def _is_bounded(key: bytes) -> Generator[Any, Any, bool]:
+    """Whether a job that is done may go before its ``keep`` is over, as others are done."""
+    try:
+        settings = as_map((yield [("DQ.CFGGET", key)])[0]) or {}
+    except (*LOST, Refused):
+        return True
+    return bool(settings.get(b"donelen") or settings.get(b"donebytes"))
+
+
 def _unsure(lost: Exception) -> Exception:
     cause = lost.__cause__ if isinstance(lost, Unanswered) else lost
     kind = TimeoutError if isinstance(cause, TimeoutError) else ConnectionError
-    return kind(f"{cause}: it is not known whether the jobs of the join were added")
+    return kind(f"{cause}: it is not known whether the jobs were added")
 
 
 class _Chunk:

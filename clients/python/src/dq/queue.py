@@ -120,7 +120,9 @@ class Queue(Commands):
                     replies = self._run(asked.calls, list, asked)
                 elif asked:
                     replies = self._run(asked, list)
-            except LOST as error:
+            except (*LOST, Refused) as error:
+                if isinstance(asked, Grouped) and isinstance(error, Refused):
+                    raise
                 lost = error
 
     def _refused(self, error: ResponseError, commands: Sequence[Command], command: Command) -> Exception:

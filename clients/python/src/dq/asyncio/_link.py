@@ -21,8 +21,9 @@ from .._core import Fetches
 from .._delivery import Command, Delivery
 from .._ends import Outcome
 from .._errand import Errand, packed, wait_s
-from .._links import Base, BaseLink, Members
+from .._links import BaseLink, Members
 from .._listening import Listening
+from .._owner import Base
 from ._line import Line
 from ._within import within
 

@@ -136,7 +136,9 @@ class Queue(Commands):
                     replies = await self._run(asked.calls, list, asked)
                 elif asked:
                     replies = await self._run(asked, list)
-            except LOST as error:
+            except (*LOST, Refused) as error:
+                if isinstance(asked, Grouped) and isinstance(error, Refused):
+                    raise
                 lost = error
 
     async def _refused(self, error: ResponseError, commands: Sequence[Command], command: Command) -> Exception:
@@ -151,6 +153,8 @@ class Queue(Commands):
     async def _pipelined(
         self, commands: Sequence[Command], is_atomic: bool, grouped: Optional[Grouped] = None
     ) -> list[Any]:
+        if is_atomic:  # a cluster's client would connect in an event loop of its own
+            await self.client.initialize()
         pipeline = self.client.pipeline(transaction=is_atomic)
         if grouped and grouped.is_once:
             unrepeated(pipeline)
