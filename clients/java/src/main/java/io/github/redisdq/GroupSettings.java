@@ -18,9 +18,9 @@ public final class GroupSettings {
         return this;
     }
 
-    /** How many of its jobs, weighted by their cost, may begin in any window of that length. */
+    /** How many of its jobs, weighted by their cost, may begin in any window of that length; 0, whatever the window: any number. */
     public GroupSettings rate(long jobs, Duration window) {
-        words.value("RATE", jobs).add(Words.wait("the window of rate", window));
+        words.rate("RATE", jobs, window);
         return this;
     }
 

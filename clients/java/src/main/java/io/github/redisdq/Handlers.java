@@ -7,6 +7,7 @@ import java.util.Map;
 /** The handlers of a worker, by kind. */
 final class Handlers {
     private final Map<String, Handler<?>> kinds = new HashMap<>();
+    private final Nearest nearest = new Nearest(kinds.keySet());
     private Handler<?> other;
     private int smallest = Integer.MAX_VALUE;
     private Handler.Fill fill; // null: fetches wait for no batch
@@ -39,6 +40,11 @@ final class Handlers {
     /** The size of the smallest batch: one handler takes at least that many jobs, whatever kinds come. */
     int size() {
         return smallest;
+    }
+
+    /** What a log says of the kind that was meant by one that has no handler, perhaps nothing. */
+    String hint(Job job) {
+        return job.kind() == null ? "" : nearest.hint(job.kind());
     }
 
     /** The handler of a job; null if none takes it. */

@@ -9,17 +9,29 @@ import com.fasterxml.jackson.core.util.JsonGeneratorDelegate;
 import com.fasterxml.jackson.databind.DeserializationFeature;
 import com.fasterxml.jackson.databind.JavaType;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.SerializationFeature;
+import com.fasterxml.jackson.databind.SerializerProvider;
 import com.fasterxml.jackson.databind.json.JsonMapper;
+import com.fasterxml.jackson.databind.module.SimpleModule;
+import com.fasterxml.jackson.databind.ser.std.StdSerializer;
 import java.io.IOException;
 import java.lang.reflect.Type;
+import java.util.concurrent.Future;
+import java.util.stream.BaseStream;
 
 /** JSON by an {@link ObjectMapper} of the program's. NaN and infinities are errors, as JSON has no such numbers. */
 public final class JsonCodec implements Codec {
     static final JsonCodec DEFAULT = new JsonCodec(JsonMapper.builder()
             .findAndAddModules()
+            .addModule(new SimpleModule()
+                    .addSerializer(new Refused<>(Future.class, "a future: was its get or join forgotten?"))
+                    .addSerializer(new Refused<>(Throwable.class, "an exception"))
+                    .addSerializer(new Refused<>(BaseStream.class, "a stream")))
             .disable(DeserializationFeature.FAIL_ON_UNKNOWN_PROPERTIES)
             .enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS)
             .disable(JsonParser.Feature.AUTO_CLOSE_SOURCE)
+            .disable(SerializationFeature.WRITE_DATES_AS_TIMESTAMPS, SerializationFeature.WRITE_DURATIONS_AS_TIMESTAMPS)
+            .disable(DeserializationFeature.ADJUST_DATES_TO_CONTEXT_TIME_ZONE)
             .build());
 
     private final ObjectMapper mapper;
@@ -63,6 +75,21 @@ public final class JsonCodec implements Codec {
     private boolean isNull(byte[] payload) throws IOException {
         try (JsonParser parser = mapper.createParser(payload)) {
             return parser.nextToken() == JsonToken.VALUE_NULL;
+        }
+    }
+
+    /** Jackson writes of such values what nobody means. */
+    private static final class Refused<T> extends StdSerializer<T> {
+        private final String what;
+
+        Refused(Class<T> type, String what) {
+            super(type);
+            this.what = what;
+        }
+
+        @Override
+        public void serialize(T value, JsonGenerator out, SerializerProvider provider) throws IOException {
+            throw new JsonGenerationException("JSON cannot hold " + what, out);
         }
     }
 

@@ -78,9 +78,9 @@ public final class Settings {
         return this;
     }
 
-    /** At most this many jobs, weighted by their cost, in any window of that length. */
+    /** At most this many jobs, weighted by their cost, in any window of that length; 0, whatever the window: any number. */
     public Settings rate(int jobs, Duration window) {
-        words.value("RATE", jobs).add(Words.wait("the window of rate", window));
+        words.rate("RATE", jobs, window);
         return this;
     }
 
@@ -89,8 +89,9 @@ public final class Settings {
         return this;
     }
 
+    /** As {@link #rate}, for the jobs of each group. */
     public Settings groupRate(int jobs, Duration window) {
-        words.value("GROUPRATE", jobs).add(Words.wait("the window of groupRate", window));
+        words.rate("GROUPRATE", jobs, window);
         return this;
     }
 

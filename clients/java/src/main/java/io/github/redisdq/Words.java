@@ -105,6 +105,11 @@ final class Words {
         return this;
     }
 
+    /** So many jobs in a window; 0: no limit. */
+    Words rate(String name, long jobs, Duration window) {
+        return value(name, jobs).add(jobs == 0 ? 0 : wait("the window of " + name.toLowerCase(Locale.ROOT), window));
+    }
+
     static long check(String name, long value, String unit, long first, long last) {
         if (value < first || last < value) {
             throw new IllegalArgumentException(name + ": " + value + unit + " is not between " + first + " and " + last);

@@ -10,8 +10,15 @@ import com.fasterxml.jackson.databind.PropertyNamingStrategies;
 import com.fasterxml.jackson.databind.json.JsonMapper;
 import java.lang.reflect.Type;
 import java.math.BigDecimal;
+import java.time.Duration;
+import java.time.Instant;
+import java.time.LocalDate;
+import java.time.OffsetDateTime;
 import java.util.List;
 import java.util.Map;
+import java.util.UUID;
+import java.util.concurrent.CompletableFuture;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -99,6 +106,27 @@ class CodecTest {
         }
         Job job = job(Bytes.of("x"), textCodec());
         assertThrows(PayloadException.class, () -> job.data(String.class), "of a codec of the program's");
+    }
+
+    @Test
+    void whatNobodyMeansIsRefused() {
+        for (Object data : List.of(new CompletableFuture<String>(), new IllegalStateException("no"), Stream.of(1))) {
+            for (Object each : List.of(data, Map.of("order", data))) {
+                DqException error = assertThrows(DqException.class, () -> Codec.json().encode(each));
+                assertTrue(error.getMessage().contains("JSON cannot hold a"), error.getMessage());
+            }
+        }
+    }
+
+    record Times(Instant at, LocalDate day, Duration long_, OffsetDateTime offset, UUID id, BigDecimal price, java.time.ZoneId zone) {}
+
+    @Test
+    void timesAndNumbersComeBackAsTheyWere() {
+        Times times = new Times(Instant.parse("2026-11-30T09:00:00.123456789Z"), LocalDate.of(2026, 2, 28), Duration.ofSeconds(90),
+                OffsetDateTime.parse("2026-11-30T09:00:00+05:30"), UUID.randomUUID(), new BigDecimal("17.10"), java.time.ZoneId.of("Europe/Berlin"));
+        byte[] raw = Codec.json().encode(times);
+        assertTrue(Bytes.text(raw).contains("\"at\":\"2026-11-30T09:00:00.123456789Z\"") && Bytes.text(raw).contains("\"PT1M30S\""), Bytes.text(raw));
+        assertEquals(times, Codec.json().decode(raw, Times.class));
     }
 
     /** The codec of the queue, not the library's own. */
