@@ -51,7 +51,7 @@ func (q *Queue) Join(ctx context.Context, jobs []NewJob, then NewJob) (string, e
 }
 
 func unsure(lost error) error {
-	return fmt.Errorf("%w: it is not known whether the jobs of the join were added", lost)
+	return fmt.Errorf("%w: it is not known whether the jobs were added", lost)
 }
 
 // joining is a join on its way.

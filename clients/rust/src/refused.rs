@@ -54,6 +54,14 @@ impl Refused {
         refused
     }
 
+    /// Says how many of so many jobs were added all the same.
+    pub(crate) fn after(mut self: Box<Self>, added: usize, all: usize) -> Box<Self> {
+        if added > 0 {
+            self.advice = format!("; {added} of {all} jobs were added");
+        }
+        self
+    }
+
     /// Names what the command is about.
     fn name(&mut self, command: &Cmd) {
         let mut words = command.args_iter().map(|word| match word {

@@ -210,11 +210,12 @@ impl Server {
 
     /// Sends commands of one key in one write, and returns their replies, errors among them. They are sent again only
     /// if they certainly were not sent.
-    pub(crate) async fn ask_all(
-        &self,
-        key: &[u8],
-        pipe: &redis::Pipeline,
-    ) -> Result<Vec<Value>, Error> {
+    pub(crate) async fn ask_all(&self, key: &[u8], pipe: &Pipeline) -> Result<Vec<Value>, Error> {
+        let asked = self.try_all(key, pipe).await;
+        asked.map_err(|failed| failed.error.into())
+    }
+
+    pub(crate) async fn try_all(&self, key: &[u8], pipe: &Pipeline) -> Result<Vec<Value>, Failed> {
         let mut asking: Option<ConnectionInfo> = None;
         for _ in 0..REDIRECTIONS {
             let is_asking = asking.is_some();
@@ -225,10 +226,10 @@ impl Server {
             let (name, mut connection) = self.shared(node.as_ref(), key).await?;
             let replies = match exchange(&mut connection, pipe, is_asking).await {
                 Ok(replies) => replies,
-                Err(Failed { error, was_sent }) => {
+                Err(failed) => {
                     self.opened().remove(&name);
-                    if was_sent {
-                        return Err(error.into());
+                    if failed.was_sent {
+                        return Err(failed);
                     }
                     continue;
                 }
@@ -239,9 +240,9 @@ impl Server {
                 Redirected::Ask(node) => asking = Some(*node),
             }
         }
-        Err(Error::Connection(
-            "the server is not there, or its cluster redirects in a circle".into(),
-        ))
+        let what = "the server is not there, or its cluster redirects in a circle";
+        let error = std::io::Error::new(std::io::ErrorKind::NotConnected, what);
+        Err(RedisError::from(error).into())
     }
 }
 
@@ -266,9 +267,20 @@ pub(crate) fn answers(pipe: &Pipeline, replies: Vec<Value>) -> Result<Vec<Value>
     all.map(|(command, reply)| answer(command, reply)).collect()
 }
 
-struct Failed {
-    error: RedisError,
-    was_sent: bool,
+/// A write without an answer.
+pub(crate) struct Failed {
+    pub error: RedisError,
+    /// Whether it may have arrived.
+    pub was_sent: bool,
+}
+
+impl From<RedisError> for Failed {
+    fn from(error: RedisError) -> Self {
+        Failed {
+            error,
+            was_sent: false,
+        }
+    }
 }
 
 async fn exchange(

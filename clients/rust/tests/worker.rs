@@ -2,8 +2,9 @@
 
 use dq_redis::testing::TestServer;
 use dq_redis::{
-    give_up, BoxError, Codec, Error, Handler, Hooks, Inline, Job, NewJob, OnDead, Outcome, Peek,
-    Pop, Queue, QueueSettings, Rate, Reschedule, Scan, Server, State, Suspended, WaitFor, Worker,
+    give_up, BoxError, Codec, Error, Handler, Headers, Hooks, Inline, Job, NewJob, OnDead, Outcome,
+    Peek, Pop, Queue, QueueSettings, Rate, Reschedule, Scan, Server, State, Suspended, WaitFor,
+    Worker,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -487,6 +488,82 @@ async fn flows_of_a_sharded_queue_stay_in_their_shard() -> Result<(), Error> {
 }
 
 /// Each job's own commands go to the server that it came from.
+#[tokio::test]
+async fn a_join_is_in_one_shard_and_has_all_results() -> Result<(), Error> {
+    let (server, _) = server().await;
+    let by = |_: &str, headers: &mut Headers| _ = headers.insert("by".into(), "hook".into());
+    let queue = server
+        .queue("q")
+        .shards(5)
+        .hooks(Hooks::new().on_adding(by));
+    let handler = |job: Job| async move {
+        let mut said = job.headers().remove("by").unwrap_or_default();
+        for each in job.results() {
+            said += &each.decode::<String>()?.unwrap_or_default();
+        }
+        Ok::<_, Error>(said)
+    };
+    let worker = Worker::new(&queue).handler(Handler::new(handler));
+    let part = || NewJob::new("").kind("part");
+    let then = NewJob::new("").on_dead(OnDead::Run).priority(1);
+    let last = queue.join([part(), part()], then).await?.expect("an id");
+    assert_eq!(
+        queue.get(&last).await?.expect("a job").on_dead,
+        Some("run".to_owned())
+    );
+    assert_eq!(worker.drain().await?, 3);
+    assert_eq!(
+        queue.result::<String>(&last).await?.as_deref(),
+        Some("hookhookhook")
+    );
+
+    let late = || NewJob::new("").id("late").delay(DAY);
+    assert_eq!(queue.join([part()], late()).await?.as_deref(), Some("late"));
+    assert_eq!(queue.join([part()], late()).await?, None);
+    let many = || (0..1001).map(|_| NewJob::new(""));
+    let then = NewJob::new("").id("x".repeat(1024));
+    let last = queue.join(many(), then).await?.expect("an id");
+    let job = queue.get(&last).await?.expect("a job");
+    assert!(job
+        .after_group
+        .is_some_and(|group| group.starts_with("join:")));
+    assert_eq!(job.keep, Some(MINUTE));
+
+    let apart = (0..9).map(|n| NewJob::new("").id(n.to_string()));
+    let other = many().chain([NewJob::new("").group("other")]);
+    for (mistake, jobs, then) in [
+        ("needs jobs", Vec::new(), NewJob::new("")),
+        (
+            "neither after nor",
+            vec![part()],
+            NewJob::new("").after(["a"]),
+        ),
+        ("in one shard", apart.collect(), NewJob::new("")),
+        ("by their group: give", other.collect(), NewJob::new("")),
+        (
+            "ttl: 0 ms",
+            vec![part()],
+            NewJob::new("").ttl(Duration::ZERO),
+        ),
+        ("\"*\" is not an id", vec![part()], NewJob::new("").id("*")),
+    ] {
+        let said = refusal(queue.join(jobs, then).await);
+        assert!(said.contains(mistake), "{mistake}: {said}");
+    }
+    let full = server.queue("full");
+    let one = QueueSettings {
+        maxlen: Some(1),
+        ..QueueSettings::default()
+    };
+    full.configure(one).await?;
+    let said = refusal(full.join([part()], NewJob::new("")).await);
+    assert!(
+        said.ends_with("MAXLEN queue is full; 1 of 2 jobs were added"),
+        "{said}"
+    );
+    Ok(())
+}
+
 #[tokio::test]
 async fn two_servers_have_queues_of_one_name() -> Result<(), Error> {
     let ((_first, one), (_second, two)) = (server().await, server().await);

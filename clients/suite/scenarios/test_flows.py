@@ -1,7 +1,9 @@
 """21: jobs after others, chains, and handlers that wait for other jobs. A language joins by its name in HAVE."""
 
+from threading import Event
+
 from conftest import EACH, breaks, scenario
-from proxy import Cut, CutBeforeReply, Instead, Reply, once, swallow, when, without, without_list
+from proxy import Cut, CutBeforeReply, Held, Instead, Reply, once, swallow, when, without, without_list
 from servers import Cluster
 
 HAVE = {
@@ -10,7 +12,7 @@ HAVE = {
     "add_many": {"go", "java", "node", "python", "rust"},
     "wait_for": {"go", "java", "node", "python", "rust"},
     "spawn": {"go", "java", "node", "python", "rust"},
-    "join": {"go", "java", "node", "python"},
+    "join": {"go", "java", "node", "python", "rust"},
     "cluster": {"go", "node", "python", "rust"},
 }
 KEEP_MS = 600_000
@@ -163,7 +165,20 @@ def a_join_is_one_call(world):
     assert len([command for command in world.proxy.commands(b"DQ.MADD") if int(command[2]) == 1000]) == 1
 
 
-@scenario(21, breaks(when(lambda it: it[0].upper() == b"DQ.GET", Reply(b"$-1\r\n"))), gate=EACH, only=HAVE["join"])
+def is_look(command):
+    return command[0].upper() == b"DQ.GET"
+
+
+NOTHING = Reply(b"$-1\r\n")
+UNKNOWN = "it is not known whether the jobs"
+sees_nothing = breaks(when(is_look, NOTHING))
+
+
+def first_sees_nothing(world):
+    world.prepare(lambda proxy: proxy.rules.append(once(when(is_look, NOTHING))))
+
+
+@scenario(21, sees_nothing, gate=EACH, only=HAVE["join"])
 def a_join_whose_answer_is_lost_runs_once(world):
     """Its jobs have run when the producer is back."""
     probe, asking = world.worker(concurrency=3), world.producer()
@@ -175,6 +190,59 @@ def a_join_whose_answer_is_lost_runs_once(world):
     world.until(lambda: world.len() == 0, "all have ended")
     runs = [event["job"] for event in probe.events("started")]
     assert len(runs) == len(set(runs)) == 8, runs
+
+
+@scenario(21, sees_nothing, gate=EACH, only=HAVE["join"])
+def a_server_that_is_loading_says_nothing_of_a_join(world):
+    probe, asking = world.worker(concurrency=3), world.producer()
+    cuts(world, CutBeforeReply())
+    world.proxy.rules.append(once(when(is_look, Reply(b"-LOADING it reads its data\r\n"))))
+    last = asking.call("q", "join", jobs=PARTS, then={"data": {}})
+    started(probe, last, world)
+    world.until(lambda: world.len() == 0, "all have ended")
+    runs = [event["job"] for event in probe.events("started")]
+    assert len(runs) == len(set(runs)) == 4, runs
+
+
+@scenario(21, first_sees_nothing, gate=EACH, only=HAVE["join"])
+def a_join_is_not_taken_for_a_job_that_was_there(world):
+    asking = world.producer()
+    for verdict in Cut(), CutBeforeReply():
+        for end in ("DQ.ACK", "q", "WITHTOKENS", "IDS", 1), ("DQ.NACK", "q", "IDS", 1):
+            id = f"{type(verdict).__name__}{end[0]}"
+            world.add(id, {}, "KEEP", KEEP_MS)
+            token = world.db.execute_command("DQ.POP", "q", "ID", id)[2]
+            world.db.execute_command(*end, id, token, *(["FATAL"] if end[0] == "DQ.NACK" else []))
+            cuts(world, verdict)
+            assert asking.call("q", "join", jobs=[{"data": {}}], then={"id": id, "data": {}}) == id
+            assert world.state(id) == "blocked"
+    assert world.len("READY") == world.len("BLOCKED") == 4
+
+
+@scenario(21, first_sees_nothing, gate=True, only=HAVE["join"])
+def nobody_knows_of_a_join_if_a_job_of_its_id_is_still_to_run(world):
+    asking = world.producer()
+    world.add("last", {})
+    for count, verdict in enumerate((CutBeforeReply(), Cut())):
+        cuts(world, verdict)
+        args = {"jobs": [{"data": {}}], "then": {"id": "last", "data": {}}}
+        assert UNKNOWN in asking.ask("call", "refused", queue="q", method="join", args=args)["error"]
+    assert world.len() == 2
+
+
+@scenario(21, breaks(when(is_look, Reply(b"*2\r\n$5\r\nstate\r\n$4\r\ndone\r\n"))), gate=True, only=HAVE["join"])
+def jobs_of_a_join_that_ran_and_went_are_not_added_again(world):
+    probe, asking = world.worker(concurrency=3), world.producer()
+    gone = Event()
+    world.proxy.rules.append(when(is_look, Held(gone)))
+    cuts(world, CutBeforeReply())
+    args = {"jobs": PARTS, "then": {"data": {}, "keep": 0}}
+    asking.order("call", queue="q", method="join", args=args, tag="join")
+    probe.wait("ended", count=4, patience_s=world.patience_s)
+    world.until(lambda: world.len() == 0, "all have ended")
+    gone.set()
+    assert UNKNOWN in asking.wait("refused", tag="join", patience_s=world.patience_s)["error"]
+    assert world.len() == 0 and len(probe.events("started")) == 4
 
 
 # --- Handlers that wait for other jobs
@@ -278,5 +346,7 @@ def flows_and_waits_on_a_cluster_whose_slots_move(world):
             assert [row[1:] for row in results(probe, world, id)] == [["done", 1], ["done", 2]]
         ids = probe.call("q", "chain", jobs=[{}, returns(2), {}])
         assert started(probe, ids[2], world)["results"] == [[ids[1], "done", 2]]
+        last = probe.call("q", "join", jobs=[{"data": returns(1)}, {"data": returns(2)}], then={"data": {}})
+        assert [row[2] for row in started(probe, last, world)["results"]] == [1, 2]
         for n in range(4 if time == "before" else 0):
             cluster.move(f"q:{{{n}}}")

@@ -42,6 +42,10 @@ pub async fn call(queue: &Queue, method: &str, args: &Value) -> Result<Value, Bo
     Err(format!("no method {method}").into())
 }
 
+fn new_jobs(all: &[Value]) -> Vec<NewJob> {
+    all.iter().map(|job| new_job(&Args(job))).collect()
+}
+
 async fn add(queue: &Queue, method: &str, a: &Args<'_>) -> Result<Option<Value>, Error> {
     let timeout = a.length("timeout").unwrap_or(Duration::from_secs(30));
     let each = |name: &str| -> Vec<Value> {
@@ -59,20 +63,10 @@ async fn add(queue: &Queue, method: &str, a: &Args<'_>) -> Result<Option<Value>,
             }
             None => json!(adding(queue, a).await?),
         },
-        "add_many" => {
-            let jobs = each("jobs");
-            let mut common = a.0.as_object().cloned().unwrap_or_default();
-            common.remove("jobs");
-            let made = jobs.iter().map(|job| {
-                let mut all = common.clone();
-                match job.as_object() {
-                    Some(fields) if fields.contains_key("data") => all.extend(fields.clone()),
-                    _ => _ = all.insert("data".into(), job.clone()),
-                }
-                let all = Value::Object(all);
-                new_job(&Args(&all))
-            });
-            json!(queue.add_many(made.collect::<Vec<_>>()).await?)
+        "add_many" => json!(queue.add_many(new_jobs(&each("jobs"))).await?),
+        "join" => {
+            let then = new_job(&Args(&a.0["then"]));
+            json!(queue.join(new_jobs(&each("jobs")), then).await?)
         }
         "chain" => json!(queue.chain(each("jobs").iter().map(NewJob::new)).await?),
         "add_and_wait" => json!(adding(queue, a).and_wait::<Value>(timeout).await?),

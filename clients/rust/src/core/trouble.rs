@@ -40,6 +40,11 @@ pub(crate) fn is_elsewhere(text: &str) -> bool {
         .any(|code| text.starts_with(code))
 }
 
+/// Whether a server's error passes soon, and the command was not executed.
+pub(crate) fn passes(code: &str) -> bool {
+    is_elsewhere(code) || ["LOADING", "TRYAGAIN"].contains(&code)
+}
+
 impl Error {
     /// The error for what the server says to a command; `None`: to a new connection.
     pub(crate) fn refused(command: Option<&Cmd>, text: &str) -> Self {

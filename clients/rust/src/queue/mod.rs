@@ -1,12 +1,14 @@
 //! Adds jobs, and has every command of dq as a method.
 
 mod adding;
+mod batch;
 mod bpop;
 mod by_hand;
 mod explanation;
 mod flows;
 mod group;
 mod job_info;
+mod join;
 mod new_job;
 mod options;
 mod queries;

@@ -342,6 +342,11 @@ impl Options {
         !self.after.is_empty() || self.after_group.is_some()
     }
 
+    /// Whether it can share a command with others.
+    pub fn is_plain(&self) -> bool {
+        !self.is_of_flow() && self.if_exists != IfExists::RunAgain && self.rule.is_none()
+    }
+
     /// Whether the job waits for a group.
     pub fn is_after_group(&self) -> bool {
         self.after_group.is_some()
