@@ -15,18 +15,18 @@ function say(text, tone) {
 
 // `what` is sent; `fields` are inputs whose values are sent with it.
 // `made`: inputs that exist already, and say when they have changed.
-// `dying`: what counts the blocked jobs that die of it, which is told before it can be done.
+// `fate`: what looks up what comes of it, which is told before it can be done.
 // `trim`: leaves out of what is sent what stays as it is.
-export function dialog({ title, sentence, fields = [], made = [], yes, danger, what, dying, done, trim = (it) => it }) {
+export function dialog({ title, sentence, fields = [], made = [], yes, danger, what, fate, done, trim = (it) => it }) {
   const inputs = [...fields.map((field) => make(field)), ...made];
   const wrong = h("p", { class: "wrong", role: "alert" });
-  const fate = h("p", { role: "status", hidden: !dying }, "Looking for jobs that die of it …");
-  let looks = Boolean(dying);
+  const told = h("p", { role: "status", hidden: !fate }, "Looking at what comes of it …");
+  let looks = Boolean(fate);
   const go = h("button", { type: "submit", class: danger ? "danger" : "main" }, yes);
   const command = h("pre", { class: "command", tabindex: "0", "aria-label": "In redis-cli" });
   const copy = copyButton("Copy for redis-cli", command, { hidden: true });
   const back = h("button", { type: "button", onclick: () => box.close() }, "Not now");
-  const form = h("form", {}, h("h2", { id: "dialog-title" }, title), h("p", {}, sentence), fate, ...inputs.map((it) => it.row), command, wrong, h("div", { class: "buttons" }, copy, back, go));
+  const form = h("form", {}, h("h2", { id: "dialog-title" }, title), h("p", {}, sentence), told, ...inputs.map((it) => it.row), command, wrong, h("div", { class: "buttons" }, copy, back, go));
   const box = h("dialog", { "aria-labelledby": "dialog-title" }, form);
   const check = () => { go.disabled = looks || inputs.some((it) => !it.fits()); };
   const asked = () => trim(Object.assign({ ...what }, ...inputs.map((it) => it.value())));
@@ -56,15 +56,15 @@ export function dialog({ title, sentence, fields = [], made = [], yes, danger, w
     }
   });
   const look = async () => {
-    const found = await live.task(dying.what, () => box.open).catch((error) => ({ why: error.message }));
-    put(fate, found.dying ? tellDying(found.dying, dying.them).trim() : `Blocked jobs that wait for ${dying.them} may die. ${found.why ?? ""}`);
+    const found = await live.task(fate.what, () => box.open).catch((error) => ({ why: error.message }));
+    put(told, tellFate(found.fate, fate.them) || `Blocked jobs that wait for ${fate.them} may die. ${found.why ?? ""}`);
     looks = false;
     check();
   };
   box.addEventListener("close", () => box.remove());
   document.body.append(box);
   box.showModal();
-  if (dying) look();
+  if (fate) look();
   refresh();
   for (const it of made) it.show(refresh);
   (inputs[0]?.input ?? back).focus();
@@ -181,24 +181,42 @@ export const resumeGroup = (row, group, done) => ({
 
 const tellRecurring = (row, state) => (row.recurring && ["all", "delayed", "ready", "reserved"].includes(state) ? " Recurring jobs among them go with their rules, and do not come again." : "");
 
-export const hasBlocked = (queue) => (live.rows.get(queue)?.jobs?.[4] ?? 0) > 0;
+const hasBlocked = (queue) => (live.rows.get(queue)?.jobs?.[4] ?? 0) > 0;
 
-// Which blocked jobs die with those that go: how many, and the first ids. None: that is not known.
-export function tellDying(dying, them) {
-  if (!dying) return "";
-  const [count, first] = dying;
-  if (!count) return ` No blocked job dies with ${them}.`;
-  const more = count - first.length;
-  return ` ${full(count)} blocked ${count === 1 ? "job dies" : "jobs die"} with ${them}: ${first.join(", ")}${more > 0 ? ` and ${full(more)} more` : ""}.`;
+// ": a, b and 3 more": the first of so many, as far as they are known.
+function firstOf([count, first]) {
+  const more = first.length && count > first.length ? ` and ${full(count - first.length)} more` : "";
+  return `${first.length ? `: ${first.join(", ")}` : ""}${more}`;
 }
 
-// What a dialog looks up before it lets anybody remove jobs; of jobs that are done nothing waits.
-const dying = (queue, them, which, deaths = "delete") => (hasBlocked(queue) ? { them, what: { act: "count", queue, deaths, ...which } } : null);
+// What comes of deleting or moving `them`; empty: that is not known.
+export function tellFate(fate, them) {
+  if (!fate) return "";
+  const { dying, freed, successors, staying } = fate;
+  const are = (count, one, many) => `${full(count)} ${count === 1 ? one : many}`;
+  if (staying) {
+    const [count, first] = staying;
+    if (!count) return "No other job dies of it or is freed.";
+    return them === "it" ? `It stays here: ${first[0][1]}.` : `${are(count, "of them stays", "of them stay")} here${firstOf([count, first.map(([name, why]) => `${name} (${why})`)])}.`;
+  }
+  return [
+    dying[0] ? `${are(dying[0], "blocked job dies", "blocked jobs die")} with ${them}${firstOf(dying)}.` : `No blocked job dies with ${them}.`,
+    freed[0] && `${are(freed[0], "blocked job is", "blocked jobs are")} freed, and may run${firstOf(freed)}.`,
+    successors && `${them === "it" ? "The run that was to follow (NEXT) goes" : are(successors, "run that was to follow (NEXT) goes", "runs that were to follow (NEXT) go")} with ${them}.`,
+  ].filter(Boolean).join(" ");
+}
+
+// What a dialog looks up before jobs of a state are removed or moved. Nothing comes of removing done ones, or dead ones
+// where none are blocked.
+export function foresight(queue, them, what, state, which) {
+  const isNone = !["cancel", "delete", "move"].includes(what) || state === "done" || (state === "dead" && what !== "move" && !hasBlocked(queue));
+  return isNone ? null : { them, what: { act: "count", queue, foresees: what, ...which } };
+}
 
 export const purge = (row, state, count, done) => ({
   title: state === "all" ? "Purge the queue?" : `Purge all ${state} jobs?`,
   sentence: `${counted(count)} of ${row.name} will be removed for good. ${state === "reserved" || state === "all" ? "Workers that have one can no longer acknowledge it. " : ""}This cannot be undone.${tellRecurring(row, state)}`,
-  dying: ["all", "blocked", "done"].includes(state) ? null : dying(row.key, "them", { filter: `state=${state}` }),
+  fate: ["all", "blocked"].includes(state) ? null : foresight(row.key, "them", "delete", state, { filter: `state=${state}` }),
   fields: [{ name: "typed", label: `Type the queue's name, ${row.name}`, must: row.name }],
   yes: "Purge",
   danger: true,
@@ -275,8 +293,9 @@ export const giveBack = (queue, job, done) => ({
 
 export const move = (queue, job, done) => ({
   title: "Move this job to another queue?",
-  sentence: `${job.name} goes there with its payload and options, and keeps its due time. Its attempts and its history begin anew, and a dead job becomes ready there. It stays here if a worker has it, if it has steps or a successor or waits for a signal, if blocked jobs wait for it, or if its id is taken there.`,
+  sentence: `${job.name} goes there with its payload and options, and keeps its due time. Its attempts and its history begin anew, and a dead job becomes ready there. It stays here if its id is taken there.`,
   fields: [{ name: "to", label: "To the queue", needed: true, encode: true }],
+  fate: foresight(queue, "it", "move", job.state, { ids: [job.id] }),
   yes: "Move it",
   what: { act: "move", queue, id: job.id, state: job.state },
   done,
@@ -285,7 +304,7 @@ export const move = (queue, job, done) => ({
 export const cancel = (queue, job, done) => ({
   title: job.rule ? "Cancel this recurring job?" : "Cancel this job?",
   sentence: `${job.name} is removed and will not run${job.rule ? " again" : ""}. If a worker has it at that moment, nothing happens.`,
-  dying: dying(queue, "it", { ids: [job.id] }),
+  fate: foresight(queue, "it", "cancel", job.state, { ids: [job.id] }),
   yes: "Cancel it",
   danger: true,
   what: { act: "cancel", queue, id: job.id, state: job.state },
@@ -295,30 +314,43 @@ export const cancel = (queue, job, done) => ({
 export const remove = (queue, job, done) => ({
   title: "Delete this job?",
   sentence: `${job.name} is removed for good${job.state === "reserved" ? ", and the worker that has it can no longer acknowledge it" : ""}.`,
-  dying: job.state === "done" ? null : dying(queue, "it", { ids: [job.id] }),
+  fate: foresight(queue, "it", "delete", job.state, { ids: [job.id] }),
   yes: "Delete it",
   danger: true,
   what: { act: "delete", queue, id: job.id, state: job.state },
   done,
 });
 
-// For several jobs: the button's label, what happens to them, the confirmation, and the action if its name differs.
-export const SEVERAL = {
+// What is done to many jobs: the button's label, what happens to them, the confirmation, and the action if its name differs.
+const ACTS = {
   again: ["Run again", "become ready now, with no attempts used. Results are dropped", "Run them again", "kick"],
   free: ["Run now", "become ready now without waiting for others", "Run them now", "kick"],
   kick: ["Retry", "become ready now, with no attempts used", "Retry them"],
   now: ["Run now", "become due at once", "Run them now"],
+  move: ["Move", "go to the other queue with their options and no attempts used, except those whose ids are taken there", "Move them"],
   cancel: ["Cancel", "are removed and will not run, except those that a worker has at that moment", "Cancel them"],
   delete: ["Delete", "are removed for good. Workers that have one can no longer acknowledge it", "Delete them"],
 };
 
+// For jobs of several states only what all states allow.
+export const OF_STATE = { delayed: ["now", "move", "cancel"], ready: ["move", "cancel"], reserved: ["delete"], dead: ["kick", "move", "delete"], blocked: ["free", "cancel"], done: ["again", "delete"], all: ["cancel"] };
+
+export const isDanger = (what) => ["cancel", "delete"].includes(what);
+
+// `all`: to all that match.
+export function ofMany(what, all = false) {
+  const [label, happens, yes, act = what] = ACTS[what];
+  const one = happens.replace(/^\w+/, (word) => ({ are: "is", become: "becomes", go: "goes" })[word]);
+  return { label: all ? label.replace(/^\w+/, "$& all") : label, happens: (count) => (count === 1 ? one : happens), yes, act };
+}
+
 // `jobs`: each one's id, and the state in which it was seen.
 export const several = (queue, what, jobs, done) => ({
-  title: `${SEVERAL[what][0]}: ${counted(jobs.length)}?`,
-  sentence: `The ${counted(jobs.length)} selected ${jobs.length === 1 ? SEVERAL[what][1].replace(/^become /, "becomes ").replace(/^are /, "is ") : SEVERAL[what][1]}.`,
-  dying: what === "cancel" || what === "delete" ? dying(queue, "them", { ids: jobs.map(([id]) => id) }, what) : null,
-  yes: SEVERAL[what][2],
-  danger: what === "cancel" || what === "delete",
-  what: { act: SEVERAL[what][3] ?? what, queue, ids: jobs.map(([id]) => id), states: jobs.map(([, state]) => state) },
+  title: `${ofMany(what).label}: ${counted(jobs.length)}?`,
+  sentence: `The ${counted(jobs.length)} selected ${ofMany(what).happens(jobs.length)}.`,
+  fate: foresight(queue, "them", what, jobs[0][1], { ids: jobs.map(([id]) => id) }),
+  yes: ofMany(what).yes,
+  danger: isDanger(what),
+  what: { act: ofMany(what).act, queue, ids: jobs.map(([id]) => id), states: jobs.map(([, state]) => state) },
   done,
 });

@@ -3,24 +3,12 @@ import { h, put } from "./dom.js";
 import * as live from "./live.js";
 import * as text from "./text.js";
 import * as filter from "./filter.js";
-import { hasBlocked, tellDying } from "./act.js";
+import { foresight, isDanger, OF_STATE, ofMany, tellFate } from "./act.js";
 import { rowOf } from "./row.js";
-
-const ACTS = {
-  kick: ["Retry all", "become ready now, with no attempts used", "Retry them"],
-  again: ["Run all again", "become ready now, with no attempts used. Results are dropped", "Run them again", "kick"],
-  free: ["Run all now", "become ready now without waiting for others", "Run them now", "kick"],
-  now: ["Run all now", "become due at once", "Run them now"],
-  cancel: ["Cancel all", "are removed and will not run, except those that a worker has at that moment", "Cancel them"],
-  delete: ["Delete all", "are removed for good", "Delete them"],
-  move: ["Move all", "go to the other queue with their options and no attempts used, except those that a worker has, recurring ones, those with steps or a successor, those that wait for a signal, and those that blocked jobs wait for", "Move them"],
-};
-const OF = { delayed: ["now", "move", "cancel"], ready: ["move", "cancel"], reserved: ["delete"], dead: ["kick", "move", "delete"], blocked: ["free", "cancel"], done: ["again", "delete"], all: ["cancel"] };
-const DANGERS = ["cancel", "delete"];
 
 // The buttons for all jobs of the page's filter.
 export function bar(key, about, state, done) {
-  const buttons = OF[about.all === "1" ? "all" : state].map((what) => h("button", { type: "button", class: DANGERS.includes(what) ? "danger-link" : "", onclick: () => open(key, about, state, what, done) }, ACTS[what][0]));
+  const buttons = OF_STATE[about.all === "1" ? "all" : state].map((what) => h("button", { type: "button", class: isDanger(what) ? "danger-link" : "", onclick: () => open(key, about, state, what, done) }, ofMany(what, true).label));
   const row = h("div", { class: "bulk", role: "group", "aria-label": "All that match", hidden: true }, h("span", { class: "note" }, "All that match:"), ...buttons);
   return { row, offer: () => { row.hidden = !live.mayAct(key); } };
 }
@@ -32,7 +20,7 @@ export const retryDead = (key) => open(key, {}, "dead", "kick", () => {});
 export const ofGroup = (key, group, state, what, done) => open(key, { group, all: state === "all" ? "1" : "" }, state, what, done);
 
 function open(key, about, state, what, done) {
-  const [, happens, , act] = ACTS[what];
+  const { happens, act } = ofMany(what);
   const row = rowOf(key);
   const order = { queue: key, filter: filter.question(about, state) };
   const total = row.jobs.reduce((sum, count) => sum + count, 0);
@@ -43,12 +31,12 @@ function open(key, about, state, what, done) {
   let closed = false;
 
   async function show() {
-    put(command, await live.commands({ ...order, act: act ?? what, to: encodeURIComponent(to.value) }).catch(() => ""));
+    put(command, await live.commands({ ...order, act, to: encodeURIComponent(to.value) }).catch(() => ""));
   }
 
   function check() {
     show();
-    go.disabled = !count || (what === "move" && !to.value) || (DANGERS.includes(what) && typed.value !== row.name);
+    go.disabled = !count || (what === "move" && !to.value) || (isDanger(what) && typed.value !== row.name);
   }
 
   function follow(what, show) {
@@ -60,14 +48,14 @@ function open(key, about, state, what, done) {
   }
 
   async function counting() {
-    const deaths = DANGERS.includes(what) && state !== "done" && hasBlocked(key);
-    const task = await follow({ act: "count", deaths: deaths ? what : "" }, (it) => {
+    const fate = foresight(key, "them", what, about.all === "1" ? "all" : state);
+    const task = await follow({ act: "count", ...fate?.what }, (it) => {
       meter.value = it.state === "done" ? 1 : Math.min(it.looked / Math.max(total, 1), 0.98);
       put(told, `Counting: ${text.full(it.found)} so far.`);
     });
     if (task.state === "failed") throw new Error(task.why);
     count = task.found;
-    put(told, count ? `${text.jobs(count)} ${count === 1 ? happens.replace(/^become /, "becomes ").replace(/^are /, "is ").replace(/^go /, "goes ") : happens}.${tellDying(task.dying, "them")}` : "No job matches.");
+    put(told, count ? `${text.jobs(count)} ${happens(count)}. ${tellFate(task.fate, "them")}` : "No job matches.");
     meter.hidden = true;
     check();
   }
@@ -75,7 +63,7 @@ function open(key, about, state, what, done) {
   async function acting() {
     [...fields, go, back].forEach((it) => { it.hidden = true; });
     [meter, stop].forEach((it) => { it.hidden = false; });
-    const task = await follow({ act: act ?? what, typed: typed.value, to: encodeURIComponent(to.value) }, (it) => {
+    const task = await follow({ act, typed: typed.value, to: encodeURIComponent(to.value) }, (it) => {
       meter.value = it.state === "done" ? 1 : Math.min(it.found / count, 0.98);
       put(told, `${text.full(it.changed)} of ${text.full(count)} done.`);
     });
@@ -106,20 +94,20 @@ function open(key, about, state, what, done) {
 
 // The elements of the dialog, which checks again when something is typed.
 function question(what, name, those, which, on) {
-  const [title, , yes] = ACTS[what];
+  const { label, yes } = ofMany(what, true);
   const told = h("p", { role: "status" });
   const meter = h("progress", { max: "1", "aria-label": "Progress" });
   const wrong = h("p", { class: "wrong", role: "alert" });
   const input = (id) => h("input", { type: "text", id, autocomplete: "off", spellcheck: "false", oninput: () => on.check() });
   const [typed, to] = [input("bulk-typed"), input("bulk-to")];
   const field = (label, it) => h("div", { class: "field" }, h("label", { for: it.id }, label), h("div", { class: "inputs" }, it));
-  const isDanger = DANGERS.includes(what);
+  const danger = isDanger(what);
   const command = h("pre", { class: "command", tabindex: "0", "aria-label": "In redis-cli" });
-  const fields = [what === "move" ? field("To the queue", to) : null, isDanger ? field(`Type the queue's name, ${name}`, typed) : null].filter(Boolean);
-  const go = h("button", { type: "submit", class: isDanger ? "danger" : "main", disabled: true }, yes);
+  const fields = [what === "move" ? field("To the queue", to) : null, danger ? field(`Type the queue's name, ${name}`, typed) : null].filter(Boolean);
+  const go = h("button", { type: "submit", class: danger ? "danger" : "main", disabled: true }, yes);
   const back = h("button", { type: "button", onclick: () => box.close() }, "Not now");
   const stop = h("button", { type: "button", hidden: true, onclick: () => on.halt() }, "Stop");
-  const form = h("form", {}, h("h2", { id: "bulk-title" }, `${title} ${those}?`), h("p", {}, `Jobs of ${name}: ${which}.`), told, meter, ...fields, command, wrong, h("div", { class: "buttons" }, stop, back, go));
+  const form = h("form", {}, h("h2", { id: "bulk-title" }, `${label} ${those}?`), h("p", {}, `Jobs of ${name}: ${which}.`), told, meter, ...fields, command, wrong, h("div", { class: "buttons" }, stop, back, go));
   const box = h("dialog", { "aria-labelledby": "bulk-title" }, form);
   return { told, meter, wrong, typed, to, fields, command, go, back, stop, form, box };
 }

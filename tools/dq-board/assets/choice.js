@@ -4,16 +4,12 @@ import * as live from "./live.js";
 import * as text from "./text.js";
 import * as act from "./act.js";
 
-// Actions on several jobs at once; for jobs of several states only those that all states allow.
-export const ACTS = { delayed: ["now", "cancel"], ready: ["cancel"], reserved: ["delete"], dead: ["kick", "delete"], blocked: ["free", "cancel"], done: ["again", "delete"], all: ["cancel"] };
-const DANGERS = ["cancel", "delete"];
-
 export function choosing(key, state, done) {
   const chosen = new Map();
   let table = null;
   let last = null;
   const count = h("p", { class: "note", role: "status" });
-  const buttons = ACTS[state].map((what) => act.button(act.SEVERAL[what][0], () => act.several(key, what, [...chosen], () => { clear(); done(); }), DANGERS.includes(what)));
+  const buttons = act.OF_STATE[state].filter((what) => what !== "move").map((what) => act.button(act.ofMany(what).label, () => act.several(key, what, [...chosen], () => { clear(); done(); }), act.isDanger(what)));
   const bar = h("div", { class: "chosen", role: "group", "aria-label": "Selected jobs", hidden: true }, count, ...buttons);
   const every = h("input", { type: "checkbox", "aria-label": "Select all on this page", onchange: () => all(every.checked ? boxes().map((box) => [box.value, box.dataset.state]) : []) });
   const boxes = () => [...table.querySelectorAll("tbody .pick input")];

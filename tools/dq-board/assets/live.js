@@ -176,7 +176,13 @@ export async function task(what, show) {
   const number = (await post("api/tasks", what)).task;
   for (;;) {
     const told = await get(`api/tasks/${number}`);
-    if (show(told, number) === false || told.state !== "running") return told;
+    const isWanted = show(told, number) !== false;
+    if (told.state !== "running") return told;
+    if (!isWanted) {
+      // An action goes on, but nobody waits for a count any more.
+      if (what.act === "count") post(`api/tasks/${number}/stop`, {}).catch(() => {});
+      return told;
+    }
     await new Promise((resolve) => setTimeout(resolve, TASK_MS));
   }
 }

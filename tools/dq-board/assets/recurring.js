@@ -51,13 +51,13 @@ export function recurring(main, about, env) {
   ], env, { key: named, letter: "r", usual: next });
   main.append(...shown.parts);
   const jobs = new Map();
-  const question = ["queue", "cursor"].filter((word) => about[word]).map((word) => `${word}=${about[word]}`).join("&");
+  const question = ["queue", "cursor", "from"].filter((word) => about[word]).map((word) => `${word}=${about[word]}`).join("&");
   const followed = live.follow((signal) => live.look("recurring", question, signal), (found, error) => {
     put(shown.wrong, error ?? "");
     if (!found) return;
     for (const job of found.jobs) jobs.set(named(job), job);
     shown.show(found.jobs, found.more ? "No recurring jobs found so far." : NONE);
-    shown.links([about.cursor && ["First jobs", { cursor: "" }], found.more && ["Search further", { cursor: found.more }]]);
+    shown.links([about.cursor && ["First jobs", { cursor: "", from: "" }], found.more && ["Search further", { from: "", cursor: found.more }]]);
   }, { every: 30_000 });
 
   function update() {

@@ -5,6 +5,7 @@ mod audit;
 mod board;
 mod config;
 mod core;
+mod fate;
 mod http;
 mod options;
 mod servers;

@@ -8,7 +8,6 @@ use dq_watch::model::QueueKey;
 use dq_watch::read::acts::{Act, Job, OnJob};
 use dq_watch::read::deaths::Deaths;
 use dq_watch::read::detail::{Job as Read, State};
-use dq_watch::text::escape;
 use serde_json::{json, Value as Json};
 use tokio::sync::watch;
 
@@ -16,6 +15,7 @@ use crate::board::Board;
 use crate::core::failure::Failure;
 use crate::core::filter::Filter;
 use crate::core::removal::Removal;
+use crate::fate::Fate;
 use crate::views;
 use dq_serve::locked::locked;
 
@@ -34,9 +34,8 @@ pub struct Order {
     /// To count: these instead.
     pub ids: Vec<Vec<u8>>,
     pub act: Option<OnJob>,
-    /// Also counts the blocked jobs that would die of a deletion, which `spares` what workers have.
-    pub deaths: bool,
-    pub spares: bool,
+    /// To count: what would be done to them, of which it is told what comes; empty: that is not told.
+    pub foresees: String,
 }
 
 impl Order {
@@ -63,8 +62,8 @@ struct Progress {
     looked: usize,
     found: u64,
     changed: u64,
-    /// Blocked jobs that would die, and the first ids.
-    dying: Option<(usize, Vec<String>)>,
+    /// What would come of it.
+    fate: Option<Json>,
     end: Option<End>,
 }
 
@@ -96,12 +95,17 @@ impl Task {
             "looked": progress.looked,
             "found": progress.found,
             "changed": progress.changed,
-            "dying": progress.dying,
+            "fate": progress.fate,
         })
     }
 
     pub fn stop(&self) {
         self.stops.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it does more than to count.
+    pub fn acts(&self) -> bool {
+        self.acts
     }
 
     fn runs(&self) -> bool {
@@ -167,28 +171,24 @@ impl Tasks {
     }
 
     async fn run(&self, task: &Task, order: &Order) -> End {
-        // A job that comes back meanwhile, such as one that dies again, is not treated twice.
-        let mut seen = Deaths::default();
-        for id in &order.ids {
-            seen.delete(id);
-        }
-        let walked = match order.removes_blocked() {
-            true => self.remove_blocked(task, order, &mut seen).await,
-            false => Ok(true),
-        };
-        let walked = match walked {
-            Ok(true) if order.ids.is_empty() => self.walk(task, order, &mut seen).await,
-            other => other,
-        };
-        let walked = match walked {
-            Ok(true) if order.deaths => self.deaths(task, order, seen).await,
-            other => other,
+        let walked = match Fate::of(&order.foresees) {
+            Some(fate) => self.foresee(task, order, fate).await,
+            None => self.carry_out(task, order).await,
         };
         match walked {
             Ok(true) => End::Done,
             Ok(false) => End::Stopped,
             Err(failure) => End::Failed(failure),
         }
+    }
+
+    /// Counts the jobs of the filter, or acts on them; whether to the end.
+    async fn carry_out(&self, task: &Task, order: &Order) -> Result<bool, Failure> {
+        // A job that comes back meanwhile, such as one that dies again, is not treated twice.
+        let mut seen = Deaths::default();
+        let goes_on =
+            !order.removes_blocked() || self.remove_blocked(task, order, &mut seen).await?;
+        Ok(goes_on && self.walk(task, order, &mut seen).await?)
     }
 
     fn is_stopped(&self, task: &Task) -> bool {
@@ -227,7 +227,6 @@ impl Tasks {
         Ok(true)
     }
 
-    /// Counts the jobs of the filter, or acts on them; whether to the end.
     async fn walk(&self, task: &Task, order: &Order, seen: &mut Deaths) -> Result<bool, Failure> {
         let mut cursor = "0".to_owned();
         while !self.is_stopped(task) {
@@ -243,30 +242,36 @@ impl Tasks {
         Ok(false)
     }
 
-    /// Counts the blocked jobs that would die if those that were seen were deleted; whether to the end.
-    async fn deaths(&self, task: &Task, order: &Order, mut seen: Deaths) -> Result<bool, Failure> {
-        let states = match order.spares {
-            true => &[State::Reserved, State::Blocked][..],
-            false => &[State::Blocked],
-        };
-        for state in states {
-            let (filter, mut cursor) = (Filter::of_state(*state), Some("0".to_owned()));
-            while let Some(from) = cursor {
+    /// Reads the jobs, then the blocked ones, for what would come of it; whether to the end.
+    async fn foresee(&self, task: &Task, order: &Order, mut fate: Fate) -> Result<bool, Failure> {
+        let (board, key) = (&self.board, &order.key);
+        let mut reading = views::Reading::default();
+        let (jobs, _) = reading.jobs(board, key, &order.ids, true).await?;
+        locked(&task.progress).found += jobs.iter().filter(|job| fate.takes(job)).count() as u64;
+        let takes = order.ids.is_empty().then(|| order.filter.clone());
+        let sees = Fate::has_blocked(board, key).await?;
+        let sees = sees.then(|| Filter::of_state(State::Blocked));
+        for (filter, is_first) in [(takes, true), (sees, false)] {
+            let mut cursor = filter.is_some().then(|| "0".to_owned());
+            while let (Some(from), Some(filter)) = (cursor, &filter) {
                 if self.is_stopped(task) {
                     return Ok(false);
                 }
-                let each = |job: Read| match (state, &job.after) {
-                    (State::Reserved, _) => seen.spare(&job.id),
-                    (_, Some(after)) => seen.see(&job.id, after),
-                    _ => {}
+                let mut found = 0;
+                let each = |job: Read| match is_first {
+                    true => found += u64::from(fate.takes(&job)),
+                    false => fate.sees(&job),
                 };
                 let enough = views::ALL_THAT_ONE_MAY;
-                let step = views::walk(&self.board, &order.key, &filter, from, enough, each);
-                cursor = step.await?.more;
+                let step = views::walk(board, key, filter, from, enough, each).await?;
+                let mut progress = locked(&task.progress);
+                progress.looked += step.looked;
+                progress.found += found;
+                cursor = step.more;
             }
         }
-        let told = seen.told.iter().map(|id| escape::name(id)).collect();
-        locked(&task.progress).dying = Some((seen.count(), told));
+        let told = fate.told(board, key).await?;
+        locked(&task.progress).fate = Some(told);
         Ok(true)
     }
 

@@ -9,7 +9,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from playwright.sync_api import expect
-from support import HOUR, BoardTest, ask, die, post, wait_until
+from support import HOSTILE, HOUR, BoardTest, ask, die, post, wait_until
 
 
 class Bulk(BoardTest):
@@ -295,7 +295,7 @@ class Bulk(BoardTest):
         def says(address, name, words):
             page.goto(board.url + address)
             page.get_by_role("button", name=name, exact=True).click()
-            expect(dialog).to_contain_text(words)
+            expect(dialog.get_by_role("status")).to_contain_text(words)
             dialog.get_by_role("button", name="Not now").click()
 
         says("job?queue=0:q&id=free", "Cancel", "No blocked job dies with it.")
@@ -312,6 +312,70 @@ class Bulk(BoardTest):
         self.assertEqual(client.execute_command("DQ.LEN", "q", "DEAD"), 7)
         self.assertEqual(client.execute_command("DQ.LEN", "q", "BLOCKED"), 2)
         says("jobs?queue=0:q&state=dead", "Purge", "1 blocked job dies with them: third.")
+        self.assertEqual(page.wrong, [])
+
+    def test_who_is_freed_and_what_runs_no_more_is_told_before(self):
+        server = self.server()
+        client = server.client
+        add = lambda *words: client.execute_command("DQ.ADD", "q", *words)  # noqa: E731
+        for id in ["gate", "twice", "other"]:
+            add(id, "x", "GROUP", "g" if id == "gate" else "h")
+        evil = HOSTILE[0].decode()
+        add(evil, "x", "AFTER", 1, "gate", "ONDEAD", "RUN")
+        add("still waits", "x", "AFTER", 2, "gate", "other", "ONDEAD", "RUN")
+        add("callback", "x", "AFTER", "GROUP", "g")
+        add("dies", "x", "AFTER", 1, "gate", "GROUP", "h")
+        client.execute_command("DQ.POP", "q", "ID", "twice")
+        add("twice", "again", "NEXT")
+        client.execute_command("DQ.NACK", "q", "twice", "DELAY", HOUR)
+        board = self.board(server, "--allow-actions")
+        page = self.window()
+        status = page.get_by_role("dialog").get_by_role("status")
+
+        def says(address, name, words):
+            page.goto(board.url + address)
+            page.get_by_role("button", name=name, exact=True).click()
+            expect(status).to_have_text(words)
+
+        says("job?queue=0:q&id=gate", "Cancel", f"1 blocked job dies with it: dies. 2 blocked jobs are freed, and may run: {evil}, callback.")
+        says("job?queue=0:q&id=twice", "Cancel", "No blocked job dies with it. The run that was to follow (NEXT) goes with it.")
+        says("jobs?queue=0:q&state=delayed&group=h", "Cancel all", "1 job is removed and will not run, except those that a worker has at that moment. No blocked job dies with them. 1 run that was to follow (NEXT) goes with them.")
+        # What a move would leave behind, and why.
+        says("job?queue=0:q&id=gate", "Move", "It stays here: blocked jobs wait for it.")
+        says("job?queue=0:q&id=twice", "Move", "It stays here: it has a successor.")
+        says("jobs?queue=0:q&state=ready&id=e", "Move all", "2 jobs go to the other queue with their options and no attempts used, except those whose ids are taken there. 2 of them stay here: gate (blocked jobs wait for it), other (blocked jobs wait for it).")
+        page.goto(board.url + "jobs?queue=0:q&state=ready&group=g")
+        page.get_by_role("button", name="Cancel all").click()
+        expect(status).to_contain_text("freed, and may run")
+        page.get_by_label("Type the queue's name").fill("q")
+        page.get_by_role("button", name="Cancel them").click()
+        expect(status).to_have_text("Done: 1 job changed.")
+        states = {id: dict(client.execute_command("DQ.GET", "q", id))[b"state"].decode() for id in [evil, "callback", "dies", "still waits"]}
+        self.assertEqual(states, {evil: "ready", "callback": "ready", "dies": "dead", "still waits": "blocked"}, "as foretold")
+        self.assertEqual(page.wrong, [])
+
+    def test_a_count_that_nobody_waits_for_ends(self):
+        server = self.server()
+        client = server.client
+        pipe = client.pipeline(transaction=False)
+        for number in range(5000):
+            pipe.execute_command("DQ.ADD", "q", f"job {number}", "x", "DELAY", HOUR)
+        pipe.execute()
+        page = self.window()
+        log = tempfile.NamedTemporaryFile()
+        self.addCleanup(log.close)
+        board = self.board(server, "--allow-actions", "--audit-log", log.name)
+        page.goto(board.url + "jobs?queue=0:q&state=delayed&id=job")
+        expect(page.get_by_role("button", name="Cancel all")).to_be_visible()
+        server.process.send_signal(signal.SIGSTOP)
+        page.get_by_role("button", name="Cancel all").click()
+        with page.expect_response("**/api/tasks/*/stop") as stopped:
+            wait_until("it is counted", lambda: self.told(board, 1).get("state"))
+            page.keyboard.press("Escape")
+        self.assertEqual(stopped.value.status, 200)
+        server.process.send_signal(signal.SIGCONT)
+        wait_until("it has ended", lambda: self.told(board, 1)["state"] == "stopped")
+        self.assertEqual(log.read(), b"", "counting is no action")
         self.assertEqual(page.wrong, [])
 
     def test_a_job_is_moved_from_among_many_blocked_ones(self):

@@ -148,4 +148,16 @@ class Overview(BoardTest):
         found, steps = walk()
         self.assertEqual(len(set(found)), 133)
         self.assertGreater(steps, 2)
+        # Page by page the same.
+        page.goto(board.url + "recurring")
+        shown, further = [], page.get_by_role("link", name="Search further")
+        for turn in range(steps):
+            expect(lines).to_have_count(50 if turn + 1 < steps else 133 - 50 * (steps - 1))
+            shown += page.locator("tbody .fq").all_text_contents()
+            if turn + 1 < steps:
+                further.click()
+                expect(page.locator("tbody .fq").first).not_to_have_text(shown[-50])
+        self.assertEqual(sorted(shown), sorted(found))
+        page.get_by_role("link", name="First jobs").click()
+        expect(lines).to_have_count(50)
         self.assertEqual(page.wrong, [])

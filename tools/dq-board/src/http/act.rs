@@ -92,9 +92,9 @@ pub struct Asked {
     /// Which delivery of the job is given back.
     #[serde(default)]
     token: String,
-    /// With a count: what is to be done to the jobs, of which others may die.
+    /// With a count: what is to be done to the jobs, of which it is told what comes.
     #[serde(default)]
-    pub deaths: String,
+    pub foresees: String,
 }
 
 impl Asked {

@@ -25,7 +25,7 @@ use crate::core::failure::Failure;
 use crate::core::question::{Question, Words};
 use crate::core::wire;
 pub use forecast::load;
-pub use walk::{step, walk, ALL_THAT_ONE_MAY};
+pub use walk::{step, walk, Reading, ALL_THAT_ONE_MAY};
 
 pub async fn answer(board: &Arc<Board>, view: &str, question: Question) -> Result<String, Failure> {
     board.shows(&question.key)?;

@@ -19,7 +19,7 @@ use crate::core::wire;
 
 /// Ids that one step looks at, and how many steps one question may take.
 const STEP: usize = 500;
-const STEPS: usize = 20;
+const STEPS: usize = 50;
 const FOUND_MAX: usize = 50;
 const NEXT_RUNS: usize = 3;
 /// Kept jobs among which the last runs are looked for.

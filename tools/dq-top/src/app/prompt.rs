@@ -4,7 +4,8 @@ use std::sync::{Arc, Weak};
 
 use dq_watch::model::QueueKey;
 use dq_watch::read::acts::{Act, OnJob};
-use dq_watch::read::blocked::{Doomed, Dying};
+use dq_watch::read::blocked::Doomed;
+use dq_watch::read::deaths::Told;
 use dq_watch::read::detail::{Job, State};
 use dq_watch::text::{escape, units};
 
@@ -64,7 +65,7 @@ impl Prompt {
     }
 
     /// Takes what was looked up.
-    pub fn hear_dying(&mut self, wanted: &Weak<()>, dying: Result<Dying, String>) {
+    pub fn hear_dying(&mut self, wanted: &Weak<()>, dying: Result<Told, String>) {
         let is_ours = |(_, own): &(Doomed, Arc<()>)| wanted.as_ptr() == Arc::as_ptr(own);
         if !self.doomed.as_ref().is_some_and(is_ours) {
             return;

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use dq_connect::link::Link;
 use redis::Cmd;
 
-use super::deaths::Deaths;
+use super::deaths::{Deaths, Told};
 use super::detail::{get, Job, State};
 use super::records::After;
 use super::reply;
@@ -22,9 +22,6 @@ pub enum Doomed {
     AllOf(State),
 }
 
-/// The blocked jobs that die of it: how many, and the first ids.
-pub type Dying = (usize, Vec<Vec<u8>>);
-
 /// What a link did, or the server's refusal; None: nobody wants it any more.
 type Walked<T> = Result<Result<Option<T>, String>, String>;
 
@@ -34,7 +31,7 @@ pub fn dying(
     key: &QueueKey,
     doomed: &Doomed,
     is_wanted: impl Fn() -> bool,
-) -> Walked<Dying> {
+) -> Walked<Told> {
     let mut deaths = Deaths::default();
     let removed = match doomed {
         Doomed::Job(id) => {
@@ -51,12 +48,9 @@ pub fn dying(
     if !matches!(removed, Ok(Some(()))) {
         return Ok(removed.map(|_| None));
     }
-    let walked = each(link, key, &is_wanted, |job| {
-        if let Some(after) = &job.after {
-            deaths.see(&job.id, after);
-        }
-    })?;
-    Ok(walked.map(|all| all.map(|()| (deaths.count(), deaths.told))))
+    let walked = each(link, key, &is_wanted, |job| deaths.see(&job))?;
+    deaths.follow();
+    Ok(walked.map(|all| all.map(|()| deaths.dying())))
 }
 
 /// The groups of these jobs that blocked jobs wait for.

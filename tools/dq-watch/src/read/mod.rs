@@ -14,6 +14,7 @@ pub mod records;
 pub mod reply;
 pub mod said;
 pub mod shares;
+pub mod stays;
 pub mod why;
 
 use std::sync::Weak;
@@ -25,8 +26,9 @@ use crate::model::overall::ServerInfo;
 use crate::model::stats::Stats;
 use crate::model::QueueKey;
 use acts::Act;
-use blocked::{Doomed, Dying};
+use blocked::Doomed;
 use cluster::Topology;
+use deaths::Told;
 use detail::{Detail, Found};
 
 /// What the screen asks of a node.
@@ -100,7 +102,7 @@ pub enum News {
     /// The blocked jobs that die, or why that is not known.
     Dying {
         wanted: Weak<()>,
-        dying: Result<Dying, String>,
+        dying: Result<Told, String>,
     },
     Topology(Topology),
     /// Who is connected; None: that is not known.

@@ -52,7 +52,7 @@ pub struct PeekedJob {
     pub priority: i64,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Job {
     pub id: Vec<u8>,
     pub payload: Cut,
@@ -201,7 +201,7 @@ impl When {
 }
 
 /// The beginning of a payload, and how long it is. Of a result or a step only so much is known as was asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cut {
     pub bytes: Vec<u8>,
     pub length: usize,
