@@ -257,7 +257,7 @@ final class Crew {
     /** Whether the job has a handler, and does not run in this process. */
     private boolean isToBeHandled(Job job) {
         if (Guard.call(() -> job.handler = handlers.choose(job)) != null || job.handler == null) {
-            Guard.warn("no handler for kind " + job.kind() + ": gave back " + job + handlers.hint(job));
+            Guard.warn("no handler for kind " + Nearest.cut(job.kind()) + ": gave back " + job + handlers.hint(job));
             Link.of(job).giveBack(job, Outcome::unknown);
             return false;
         }

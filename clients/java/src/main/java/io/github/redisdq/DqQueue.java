@@ -123,7 +123,10 @@ public final class DqQueue extends QueueCommands implements AutoCloseable {
         return new Flows(adds).all(jobs);
     }
 
-    /** Adds each job after the one before, in one transaction. Returns their ids. */
+    /**
+     * Adds each job after the one before, in one transaction. Returns their ids. If the server's answer is lost, it does as
+     * {@link #join}, if the last job has a {@code keep}; without one nobody can tell.
+     */
     public List<String> chain(List<NewJob> jobs) {
         return new Flows(adds).chain(jobs);
     }

@@ -27,14 +27,14 @@ final class Flows {
             Adding adding = new Adding(queue, each.data(), each.options(), before == null ? null : before.key());
             all.add(before == null ? adding : adding.behind(List.of(before.id())));
         }
-        return transaction(new Packed(all));
+        return together(all, jobs);
     }
 
     List<String> all(List<QueueCommands.NewJob> jobs) {
         List<Adding> all = jobs.stream().map(each -> new Adding(queue, each.data(), each.options())).toList();
         Packed packed = new Packed(all);
         try {
-            return isFlow(all) ? transaction(packed) : packed.ids(shards.all(packed.calls(), null));
+            return isFlow(all) ? together(all, jobs) : packed.ids(shards.all(packed.calls(), null));
         } catch (RefusedException said) {
             throw Unheld.explained(said, shards, all.stream().flatMap(each -> each.after().stream()).toList());
         }
@@ -52,14 +52,13 @@ final class Flows {
         return all.stream().anyMatch(each -> each.after().stream().anyMatch(ids::contains));
     }
 
-    private List<String> transaction(Packed packed) {
-        List<Words> calls = packed.calls();
-        if (calls.isEmpty()) {
+    private List<String> together(List<Adding> all, List<QueueCommands.NewJob> jobs) {
+        if (all.isEmpty()) {
             return List.of();
         }
-        if (!calls.stream().allMatch(each -> Arrays.equals(each.key(), calls.get(0).key()))) {
+        if (!all.stream().allMatch(each -> Arrays.equals(each.key(), all.get(0).key()))) {
             throw new IllegalArgumentException("jobs that are after one another must be of one shard: give them no ids");
         }
-        return packed.ids(shards.transaction(calls, () -> {}));
+        return new SentOnce(shards, all, jobs.get(jobs.size() - 1).options()).add();
     }
 }

@@ -76,8 +76,9 @@ final class Guard {
         call(() -> LOG.warn("{}", text));
     }
 
-    /** With the stack, if that can be logged. */
+    /** With the stack, if that can be logged, without the library's insides. */
     static void warn(String text, Throwable error) {
+        call(() -> Frames.trimmed(error));
         log(() -> LOG.warn("{}", text, error), () -> LOG.warn("{}: {}", text, text(error)));
     }
 

@@ -87,6 +87,7 @@ final class Handling {
     }
 
     private static void giveWay(Job job, Job other) {
+        other.leaseEnd = System.nanoTime(); // for the server it is over
         Link.of(other).lose(other);
         Link.of(job).giveBack(job, Outcome::running);
     }
@@ -123,7 +124,11 @@ final class Handling {
     }
 
     void lost(Job job) {
-        Guard.warn("lost " + job + ": its lease expired before it was acknowledged, or it was deleted or replaced");
+        if (job.isOver(System.nanoTime())) {
+            Guard.warn("lost " + job + ": its lease expired");
+        } else {
+            Guard.info(job + " was cancelled");
+        }
         job.tell(CancelReason.LOST);
         hooks.forEach(each -> Guard.hook("lost", each, () -> each.lost(job)));
     }

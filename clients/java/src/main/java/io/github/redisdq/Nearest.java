@@ -7,7 +7,7 @@ import java.util.concurrent.ConcurrentHashMap;
 
 /** Which known kind an unknown one is like. To compare one with all others takes long: it remembers what it found. */
 final class Nearest {
-    private static final int MOST_COMPARED = 100; // of a kind, which may be as long as a payload
+    private static final int MOST_SHOWN = 100; // of a kind, which may be as long as a payload
     private static final int MOST_KNOWN = 100;
 
     private final Collection<String> kinds;
@@ -19,7 +19,7 @@ final class Nearest {
 
     /** What a log says of the kind that was meant, perhaps nothing. */
     String hint(String kind) {
-        String given = kind.substring(0, Math.min(kind.length(), MOST_COMPARED));
+        String given = cut(kind);
         if (found.size() >= MOST_KNOWN) {
             found.clear();
         }
@@ -27,6 +27,11 @@ final class Nearest {
             String meant = closest(it);
             return meant == null ? "" : "; did it mean " + meant + "?";
         });
+    }
+
+    /** A kind as it is compared and shown. */
+    static String cut(String kind) {
+        return kind == null || kind.length() <= MOST_SHOWN ? kind : kind.substring(0, MOST_SHOWN);
     }
 
     private String closest(String given) {

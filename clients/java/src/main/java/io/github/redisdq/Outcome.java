@@ -63,7 +63,7 @@ final class Outcome {
 
     /** Fails the job, for a worker that has a handler for its kind: one may come with the next deploy. */
     static Outcome unknown(Job job) {
-        String reason = "unknown kind \"" + (job.kind() == null ? "" : job.kind()) + "\"";
+        String reason = "unknown kind \"" + (job.kind() == null ? "" : Nearest.cut(job.kind())) + "\"";
         if (job.attempt() >= UNKNOWN_KIND_ATTEMPTS) {
             return new Outcome(job, Mode.FATAL, null, reason);
         }

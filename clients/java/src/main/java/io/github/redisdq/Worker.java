@@ -10,6 +10,7 @@ import java.util.Objects;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Executor;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.Collectors;
 
 /**
  * Runs handlers on the jobs of one or several queues, each in one of {@code concurrency} threads.
@@ -28,6 +29,7 @@ public final class Worker implements AutoCloseable {
     private static final long FOR_EVER_NS = Long.MAX_VALUE / 4;
 
     private final List<DqQueue> queues;
+    private final int concurrency;
     private final Duration drain;
     private final Executor executor;
     private final Handling handling;
@@ -43,6 +45,7 @@ public final class Worker implements AutoCloseable {
         queues = from.queues;
         Handlers handlers = new Handlers(from.handlers);
         Leases leases = Leases.of(from.handlers, from.lease);
+        concurrency = from.concurrency;
         drain = from.drain;
         executor = from.executor == null ? threads() : from.executor;
         watch = new Watch(links, leases);
@@ -140,6 +143,7 @@ public final class Worker implements AutoCloseable {
             }
         }
         begin(this::attend, "dq-watch");
+        Guard.info("started: " + this + ", concurrency " + concurrency);
     }
 
     /** Makes the worker stop, and returns at once. A second call ends the drain. */
@@ -227,7 +231,8 @@ public final class Worker implements AutoCloseable {
         long until = System.nanoTime() + (failure == null ? drain.toNanos() : 0);
         int running = crew.running();
         if (running > 0 && failure == null) {
-            Guard.info("stopping: waits up to " + drain.toSeconds() + " s for " + running + " handlers; gave back " + left.size());
+            String handlers = running == 1 ? "one handler" : running + " handlers";
+            Guard.info("stopping: " + this + ", waits up to " + drain.toSeconds() + " s for " + handlers + "; gave back " + jobs(left.size()));
         }
         int told = 0;
         if (!waitIdle(until)) {
@@ -237,7 +242,17 @@ public final class Worker implements AutoCloseable {
             waitIdle(until + TELLING_NS / 2);
         }
         finish(until + TELLING_NS);
-        Guard.info("stopped" + (told == 0 ? "" : ": " + told + " jobs whose handlers were still running were given back"));
+        int back = told + left.size();
+        Guard.info("stopped: " + this + ", " + (back == 0 ? "no job was given back" : "gave back " + jobs(back)));
+    }
+
+    private static String jobs(int count) {
+        return count == 1 ? "one job" : count + " jobs";
+    }
+
+    @Override
+    public String toString() {
+        return (queues.size() == 1 ? "queue " : "queues ") + queues.stream().map(DqQueue::name).collect(Collectors.joining(", "));
     }
 
     /** Closes the links by that time, and soon after a second stop. */

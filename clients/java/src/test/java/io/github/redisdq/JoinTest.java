@@ -14,6 +14,7 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.Callable;
+import java.util.function.Function;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -134,7 +135,7 @@ class JoinTest {
 
     private void assertUnknown(List<DqQueue.NewJob> jobs, JobOptions last) {
         DqException error = assertThrows(DqException.class, () -> queue.join(jobs, new DqQueue.NewJob(2, last)));
-        assertEquals("the connection is lost: it is not known whether the jobs of the join were added", error.getMessage());
+        assertEquals("the connection is lost: it is not known whether the jobs were added", error.getMessage());
     }
 
     @Test
@@ -218,6 +219,33 @@ class JoinTest {
             return queue.delete("last");
         };
         assertEquals(2, lossy(true, meanwhile, () -> assertUnknown(List.of(kept), JobOptions.withId("last"))));
+    }
+
+    @Test
+    void jobsThatOthersHavePushedOutAreNotAddedAgain() {
+        queue.configure(new Settings().doneLen(1));
+        Callable<?> meanwhile = () -> {
+            work(false);
+            queue.add(3, JobOptions.create().keep(HOUR));
+            return work(false);
+        };
+        assertEquals(3, lossy(true, meanwhile, () -> assertUnknown(JobOptions.create())));
+    }
+
+    @Test
+    void aChainOrAGroupAndWhatIsAfterItIsAsAJoin() {
+        List<Function<JobOptions, List<String>>> adds = List.of(
+                last -> queue.chain(List.of(part(), new DqQueue.NewJob(2, last))),
+                last -> queue.addMany(List.of(
+                        new DqQueue.NewJob(1, JobOptions.create().group("g")), new DqQueue.NewJob(2, last.copy().afterGroup("g")))));
+        for (Function<JobOptions, List<String>> add : adds) {
+            for (boolean arrives : List.of(false, true)) {
+                JobOptions kept = JobOptions.create().keep(HOUR);
+                assertEquals(2, lossy(arrives, () -> null, () -> assertEquals(HOUR, queue.get(add.apply(kept).get(1)).keep())));
+                assertEquals(2, work(false));
+            }
+            assertEquals(2, lossy(true, () -> work(false), () -> assertThrows(DqException.class, () -> add.apply(JobOptions.create()))));
+        }
     }
 
     @ParameterizedTest

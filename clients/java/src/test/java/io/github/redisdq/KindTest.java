@@ -2,9 +2,13 @@ package io.github.redisdq;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.redisdq.testing.DqExtension;
 import io.github.redisdq.testing.DqServer;
+import java.io.ByteArrayOutputStream;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.List;
@@ -74,5 +78,16 @@ class KindTest {
         for (String each : List.of("dowels", "other", "", "double".repeat(100_000))) {
             assertEquals("", nearest.hint(each));
         }
+        queue.add(1, JobOptions.withId("slip").kind("charg"));
+        PrintStream before = System.err;
+        ByteArrayOutputStream log = new ByteArrayOutputStream();
+        System.setErr(new PrintStream(log, true, StandardCharsets.UTF_8));
+        try {
+            Worker.on(queue).handler(CHARGE.returning(KindTest::charge)).build().drain();
+        } finally {
+            System.setErr(before);
+        }
+        String said = log.toString(StandardCharsets.UTF_8);
+        assertTrue(said.contains("no handler for kind charg: gave back job slip of q, attempt 1; did it mean charge?"), said);
     }
 }

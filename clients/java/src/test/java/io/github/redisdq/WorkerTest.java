@@ -10,12 +10,15 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import io.github.redisdq.testing.Clock;
 import io.github.redisdq.testing.DqExtension;
 import io.github.redisdq.testing.DqServer;
+import java.io.ByteArrayOutputStream;
 import java.io.IOException;
+import java.io.PrintStream;
 import java.net.ServerSocket;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.FileTime;
@@ -98,6 +101,35 @@ class WorkerTest {
         goesOn.countDown();
         worker.join();
         assertEquals(0, queue.len(), "the acknowledgement was lost");
+    }
+
+    @Test
+    void theLogSaysWhatBeganFailedWasCancelledAndStopped() throws Exception {
+        PrintStream before = System.err;
+        ByteArrayOutputStream log = new ByteArrayOutputStream();
+        System.setErr(new PrintStream(log, true, StandardCharsets.UTF_8));
+        try (Worker worker = Worker.on(queue).concurrency(3).handler(Handler.of(job -> {
+            if (job.id().equals("bad")) {
+                throw new IllegalStateException("no paper");
+            }
+            job.pause(LONG);
+        })).build()) {
+            worker.start();
+            queue.add(1, JobOptions.withId("bad").attempts(1));
+            queue.add(1, JobOptions.withId("long"));
+            until(() -> queue.get("bad").state() == State.DEAD && queue.get("long").state() == State.RESERVED);
+            assertTrue(queue.cancel("long"));
+            until(() -> log.toString(StandardCharsets.UTF_8).contains("cancelled"));
+        } finally {
+            System.setErr(before);
+        }
+        List<String> lines = log.toString(StandardCharsets.UTF_8).lines().toList();
+        assertEquals(
+                List.of("INFO started: queue q, concurrency 3", "WARN job bad of q, attempt 1 failed",
+                        "INFO job long of q, attempt 1 was cancelled", "INFO stopped: queue q, no job was given back"),
+                lines.stream().filter(each -> each.startsWith("["))
+                        .map(each -> each.replaceFirst("^\\[.*?\\] (\\w+) io.github.redisdq.Worker - ", "$1 ")).toList());
+        assertEquals(1, lines.stream().filter(each -> each.contains("at io.github.redisdq.")).count(), lines.toString());
     }
 
     /** The server refuses the result, and closes the connection in the middle of the command. */
