@@ -58,7 +58,7 @@ attributes! {
         counts_for: &[],
         since: "0.1.0",
         about: "The job expires this long after it was added.",
-        means: "The job expires this long from now, in any state; a reserved job first ends its lease. Of a recurring job: the occurrence ends this long after the due time it began with.",
+        means: "The job expires this long from now, in any state; a reserved job first ends its lease. For a recurring job: each occurrence ends this long after its first due time.",
         shows: "the instant at which the job expires; nil if never",
     }
     Group {
@@ -118,8 +118,8 @@ attributes! {
         counts_for: &[],
         since: "0.1.0",
         about: "The waits after the 1st, 2nd, ... failure; the last one repeats. Empty: no waits.",
-        means: "How long a `DQ.NACK` without `DELAY` makes the job wait before the second, the third, ... delivery. The last step repeats. 0 steps: no wait. Without any, of the job or its queue, the server's hold: see [Settings](operations.md#settings).",
-        shows: "the steps in ms; `0` alone after `BACKOFF 0`, none where the server's hold",
+        means: "How long the job waits after a `DQ.NACK` without `DELAY`, before the second, the third, ... delivery. The last step repeats. 0 steps: no wait. If neither job nor queue has steps, [`dq.default-backoff`](operations.md#settings) applies.",
+        shows: "the steps in ms; `0` alone after `BACKOFF 0`; empty if `dq.default-backoff` applies",
     }
     Label {
         home: Home::Tag(0x37),
@@ -133,7 +133,7 @@ attributes! {
         counts_for: &[],
         since: "0.1.0",
         about: "What kind of job it is, for those who look; it changes nothing of how the job is served.",
-        means: "What kind of job it is, for those who look: [DQ.SCAN](#dqscan) finds jobs by it. It changes nothing of how the job is served.",
+        means: "What kind of job it is. [DQ.SCAN](#dqscan) finds jobs by it; it has no effect on delivery.",
         shows: "`LABEL` of [DQ.ADD](#dqadd); nil if not given",
     }
 }
