@@ -343,8 +343,8 @@ impl Failure {
     }
 }
 
-fn under_sentinel(failure: Failure, life: Duration) -> Losses {
-    let mut watched = Watched::start();
+fn under_sentinel(builder: &Builder, failure: Failure, life: Duration) -> Losses {
+    let mut watched = Watched::start_with(builder);
     let mut master = watched.servers.remove(0);
     let port = master.port().to_string();
     let answers = Answers::during(&mut master, false, |master| {
@@ -454,9 +454,17 @@ fn figures() {
         (Failure::Killed, "`kill -9`"),
         (Failure::Frozen, "stands still, and goes on"),
     ] {
-        row("Sentinel, two replicas", fault, &|life| {
-            under_sentinel(failure, life)
-        });
+        for (setting, builder) in [
+            ("Sentinel, two replicas", &plain),
+            (
+                "Sentinel, two replicas, `min-replicas-to-write 1`",
+                &guarded,
+            ),
+        ] {
+            row(setting, fault, &|life| {
+                under_sentinel(builder, failure, life)
+            });
+        }
         row("cluster, one replica", fault, &|life| {
             in_a_cluster(failure, life)
         });

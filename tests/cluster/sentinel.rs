@@ -2,7 +2,7 @@
 
 use crate::router::Guides;
 use crate::scene::{now_ms, Delivery, Lines, Scene};
-use crate::support::{wait_until, Raw, Reply, Server, PATIENCE};
+use crate::support::{wait_until, Builder, Raw, Reply, Server, PATIENCE};
 use crate::traffic::Traffic;
 
 const NAME: &str = "dq";
@@ -14,8 +14,12 @@ pub struct Watched {
 }
 
 impl Watched {
-    pub fn start() -> Watched {
-        let servers: Vec<Server> = (0..3).map(|_| Server::start()).collect();
+    fn start() -> Watched {
+        Watched::start_with(&Server::builder())
+    }
+
+    pub fn start_with(builder: &Builder) -> Watched {
+        let servers: Vec<Server> = (0..3).map(|_| builder.clone().start()).collect();
         for replica in &servers[1..] {
             replica.replica_of(&servers[0]);
         }
