@@ -3,7 +3,7 @@
 DQ_ONE is the program that carries a server and the module.
 """
 
-import gzip, json, os, re, shutil, socket, subprocess, sys, tempfile, time, unittest
+import gzip, itertools, json, os, re, shutil, socket, subprocess, sys, tempfile, time, unittest
 
 import elf, trial
 
@@ -265,12 +265,15 @@ class Bare(unittest.TestCase):
     def delivers(self, root):
         begin = time.monotonic()
         self.assertEqual(os.listdir(f"{root}/home/ada"), [])
-        server = subprocess.Popen(self.words(root, "dev", "--dir", "/home/ada/data", "--no-board"), text=True,
+        server = subprocess.Popen(self.words(root, "dev", "--dir", "/home/ada/data"), text=True,
                                   stdout=subprocess.PIPE, env={"HOME": "/home/ada", "PATH": os.environ["PATH"]})
         self.addCleanup(server.stdout.close)
         self.addCleanup(server.wait)
         self.addCleanup(server.terminate)
-        url = next(line.split()[1] for line in server.stdout if line.startswith("  server "))
+        greeting = itertools.takewhile(lambda line: not line.startswith("Ctrl-C"), server.stdout)
+        said = dict(line.split()[:2] for line in greeting if line.startswith("  "))
+        url = said["server"]
+        self.assertIn("http://127.0.0.1:", said["board"])
         added = self.in_root(root, "add", "-u", url, "mails", "hello", "--id", "a", "--delay", "1s")
         self.assertEqual(added.stdout, "a\n", added.stderr)
         self.assertEqual(self.in_root(root, "cli", "-u", url, "DQ.POP", "mails").stdout, "\n", "not before it is due")
