@@ -120,7 +120,12 @@ public final class DqQueue extends QueueCommands implements AutoCloseable {
      * all are added in one transaction.
      */
     public List<String> addMany(List<NewJob> jobs) {
-        return new Flows(adds).all(jobs);
+        return prepareMany(jobs).send();
+    }
+
+    /** As {@link #prepare}, for {@link #addMany}. */
+    public PreparedMany prepareMany(List<NewJob> jobs) {
+        return new Flows(adds).prepared(List.copyOf(jobs));
     }
 
     /**

@@ -30,8 +30,13 @@ final class Flows {
         return together(all, jobs);
     }
 
-    List<String> all(List<QueueCommands.NewJob> jobs) {
+    /** Encodes jobs, to be sent now or later. */
+    PreparedMany prepared(List<QueueCommands.NewJob> jobs) {
         List<Adding> all = jobs.stream().map(each -> new Adding(queue, each.data(), each.options())).toList();
+        return new PreparedMany(all, () -> send(all, jobs));
+    }
+
+    private List<String> send(List<Adding> all, List<QueueCommands.NewJob> jobs) {
         Packed packed = new Packed(all);
         try {
             return isFlow(all) ? together(all, jobs) : packed.ids(shards.all(packed.calls(), null));

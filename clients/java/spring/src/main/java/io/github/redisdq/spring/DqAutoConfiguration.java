@@ -86,7 +86,8 @@ public class DqAutoConfiguration {
             Environment environment) {
         Executor found = executor.getIfAvailable(() -> VirtualThreads.wanted(environment));
         List<Around> all = around.orderedStream().toList();
-        return new DqListeners(template, properties.listener(), hooks.orderedStream().toList(), all, found);
+        String program = environment.getProperty("spring.application.name", "application");
+        return new DqListeners(template, properties.listener(), hooks.orderedStream().toList(), all, found, program);
     }
 
     @Bean

@@ -56,4 +56,21 @@ public @interface DqListener {
 
     /** How many jobs the method gets at a time, as a {@code List<Job>}. */
     String batch() default "";
+
+    /**
+     * Waits for a batch: until so many jobs are ready, or for so long since the first was, as {@code {"50", "2s"}}. All
+     * listeners of the queue must take batches.
+     */
+    String[] fill() default {};
+
+    /**
+     * When the method runs: a job of its own is added to the queue when listeners start, and recurs by this cron expression,
+     * as {@code 0 2 * * *}. The method takes nothing, or the {@link io.github.redisdq.Job}. The job's id is
+     * {@code <spring.application.name>:<Class.method>}, its kind the method's unless {@link #kind} names one. A rule that
+     * has not changed goes on as it was.
+     */
+    String cron() default "";
+
+    /** The time zone of {@link #cron}, such as {@code Europe/Berlin} (default: UTC). */
+    String tz() default "";
 }

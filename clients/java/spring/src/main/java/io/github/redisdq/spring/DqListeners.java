@@ -2,7 +2,11 @@ package io.github.redisdq.spring;
 
 import io.github.redisdq.Around;
 import io.github.redisdq.ConfigurationException;
+import io.github.redisdq.DqException;
 import io.github.redisdq.Hooks;
+import io.github.redisdq.Internals;
+import io.github.redisdq.NewRule;
+import io.github.redisdq.RefusedException;
 import io.github.redisdq.Worker;
 import io.github.redisdq.WorkerBuilder;
 import java.util.ArrayList;
@@ -29,6 +33,7 @@ public final class DqListeners implements SmartLifecycle {
     private static final Logger LOG = LoggerFactory.getLogger(DqListeners.class);
 
     private final DqTemplate template;
+    private final String program;
     private final DqProperties.Listener properties;
     private final List<Hooks> hooks;
     private final List<Around> around;
@@ -38,9 +43,16 @@ public final class DqListeners implements SmartLifecycle {
     private final Map<String, Worker> workers = new LinkedHashMap<>();
     private boolean isRunning;
 
+    /** {@code program}: whose rules the listeners' are. */
     DqListeners(
-            DqTemplate template, DqProperties.Listener properties, List<Hooks> hooks, List<Around> around, Executor executor) {
+            DqTemplate template,
+            DqProperties.Listener properties,
+            List<Hooks> hooks,
+            List<Around> around,
+            Executor executor,
+            String program) {
         this.template = template;
+        this.program = program;
         this.properties = properties;
         this.hooks = hooks;
         this.around = around;
@@ -114,15 +126,50 @@ public final class DqListeners implements SmartLifecycle {
         }
         Worker worker = builder.concurrency(all.stream().mapToInt(ListenerMethod::concurrency).sum()).build();
         worker.check(); // what waiting does not fix fails the start of the application
+        boolean isSaid = say(queue);
         workers.put(queue, worker);
-        Thread thread = new Thread(() -> run(queue, worker), "dq-listeners-" + queue);
+        Thread thread = new Thread(() -> run(queue, worker, isSaid), "dq-listeners-" + queue);
         thread.setDaemon(true);
         thread.start();
         LOG.info("{} listen to {}", all, queue);
     }
 
-    private void run(String queue, Worker worker) {
+    /** Says when the queue's own jobs come. False: the server cannot be reached; it is to be said again. */
+    private boolean say(String queue) {
+        Map<String, NewRule> rules = new LinkedHashMap<>();
+        methods.get(queue).stream().filter(each -> each.rule() != null).forEach(each -> rules.put(each.toString(), each.rule()));
         try {
+            if (!rules.isEmpty()) {
+                template.queue(queue).rules(program, rules);
+            }
+            return true;
+        } catch (RefusedException | ConfigurationException error) {
+            throw error;
+        } catch (DqException error) {
+            LOG.warn("the rules of {} cannot be said yet: {}", queue, error.getMessage());
+            return false;
+        }
+    }
+
+    /** Says them as soon as the server can be reached, unless the application stops before. */
+    private synchronized void sayAgain(String queue) {
+        boolean isSaid = false;
+        for (int failures = 1; isRunning && !isSaid; failures++) {
+            try {
+                wait(Internals.pause(failures).toMillis());
+                isSaid = !isRunning || say(queue);
+            } catch (DqException | InterruptedException error) {
+                LOG.error("the rules of {} cannot be said", queue, error);
+                return;
+            }
+        }
+    }
+
+    private void run(String queue, Worker worker, boolean isSaid) {
+        try {
+            if (!isSaid) {
+                sayAgain(queue);
+            }
             worker.run();
         } catch (ConfigurationException error) {
             failures.put(queue, String.valueOf(error.getMessage()));
@@ -135,6 +182,7 @@ public final class DqListeners implements SmartLifecycle {
         List<Worker> all;
         synchronized (this) {
             isRunning = false;
+            notifyAll();
             all = List.copyOf(workers.values());
             workers.clear();
         }

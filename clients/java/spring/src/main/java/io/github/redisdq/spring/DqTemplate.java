@@ -7,7 +7,9 @@ import io.github.redisdq.Hooks;
 import io.github.redisdq.JobFailedException;
 import io.github.redisdq.JobOptions;
 import io.github.redisdq.Prepared;
+import io.github.redisdq.PreparedMany;
 import io.github.redisdq.TimedOutException;
+import java.lang.reflect.Type;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -65,23 +67,36 @@ public class DqTemplate {
         return isLater ? job.id() : job.send();
     }
 
+    /** Adds a job of a kind, as {@link #add(String, Object, JobOptions)}: {@code template.add("orders", CHARGE.job(order))}. */
+    public String add(String queue, DqQueue.NewJob job) {
+        return add(queue, job.data(), job.options());
+    }
+
+    /**
+     * Adds many jobs in few round trips, as {@link DqQueue#addMany} does. Inside a transaction the ids are returned, as it is
+     * not known yet which jobs are refused.
+     */
+    public List<String> addMany(String queue, List<DqQueue.NewJob> jobs) {
+        PreparedMany all = queue(queue).prepareMany(jobs);
+        boolean isLater = later(jobs.size() + " jobs of " + queue + " are not added", all::send);
+        return isLater ? all.ids() : all.send();
+    }
+
     /**
      * Adds a job and waits for its result: what the listener's method returned, or null for nothing. The result is kept
-     * for a minute. Inside a transaction, too, the job is added at once, as it could not be waited for otherwise.
+     * for a minute. If a job with this id exists, this waits for that job. Inside a transaction, too, the job is added at
+     * once, as it could not be waited for otherwise.
      *
      * @throws JobFailedException if the job is dead, was deleted, or has expired
      * @throws TimedOutException if the job has not ended by then; it goes on
      */
-    public <T> T sendAndReceive(String queue, Object data, Class<T> type, Duration timeout)
+    public <T> T addAndWait(String queue, Object data, JobOptions options, Class<T> type, Duration timeout)
             throws InterruptedException {
-        return sendAndReceive(queue, data, JobOptions.create(), type, timeout);
+        return queue(queue).addAndWait(data, options, type, timeout);
     }
 
-    /**
-     * As {@link #sendAndReceive(String, Object, Class, Duration)}. If a job with this id exists, this waits for that
-     * job.
-     */
-    public <T> T sendAndReceive(String queue, Object data, JobOptions options, Class<T> type, Duration timeout)
+    /** As {@link #addAndWait(String, Object, JobOptions, Class, Duration)}, for a type with parameters. */
+    public <T> T addAndWait(String queue, Object data, JobOptions options, Type type, Duration timeout)
             throws InterruptedException {
         return queue(queue).addAndWait(data, options, type, timeout);
     }

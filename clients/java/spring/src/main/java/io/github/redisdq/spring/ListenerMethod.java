@@ -2,6 +2,8 @@ package io.github.redisdq.spring;
 
 import io.github.redisdq.Handler;
 import io.github.redisdq.Job;
+import io.github.redisdq.JobOptions;
+import io.github.redisdq.NewRule;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.ParameterizedType;
@@ -21,6 +23,7 @@ final class ListenerMethod {
     private final String queue;
     private final int concurrency;
     private final Handler<?> handler;
+    private final NewRule rule;
 
     ListenerMethod(Object bean, Method method, DqListener said, DqProperties.Listener defaults, UnaryOperator<String> resolve) {
         this.bean = bean;
@@ -32,10 +35,15 @@ final class ListenerMethod {
         this.concurrency = number("concurrency", resolve.apply(said.concurrency()), defaults.concurrency());
         int batch = number("batch", resolve.apply(said.batch()), 0);
         this.handler = batch > 0 ? ofBatch(batch) : ofOne();
-        String kind = resolve.apply(said.kind());
-        if (!kind.isEmpty()) {
-            handler.kind(kind);
+        if (said.fill().length > 0) {
+            fill(Arrays.stream(said.fill()).map(resolve).toList());
         }
+        String cron = resolve.apply(said.cron());
+        String kind = resolve.apply(said.kind());
+        if (!kind.isEmpty() || !cron.isEmpty()) {
+            handler.kind(kind.isEmpty() ? toString() : kind);
+        }
+        rule = cron.isEmpty() ? null : rule(cron, resolve.apply(said.tz()), kind.isEmpty() ? toString() : kind);
         handler.attempts(number("attempts", resolve.apply(said.attempts()), defaults.attempts()));
         List<Duration> backoff =
                 Arrays.stream(said.backoff()).map(each -> duration("backoff", resolve.apply(each))).toList();
@@ -49,6 +57,25 @@ final class ListenerMethod {
         if (!lease.isEmpty()) {
             handler.lease(duration("lease", lease));
         }
+    }
+
+    private void fill(List<String> said) {
+        if (said.size() != 2) {
+            throw wrong("has a fill that is not a number of jobs and a duration, such as {\"50\", \"2s\"}");
+        }
+        handler.fill(number("fill", said.get(0), 0), duration("fill", said.get(1)));
+    }
+
+    private NewRule rule(String cron, String tz, String kind) {
+        if (Arrays.stream(method.getParameterTypes()).anyMatch(each -> each != Job.class)) {
+            throw wrong("with a cron takes nothing, or a Job: its jobs have no data");
+        }
+        return NewRule.cron(cron, null, JobOptions.create().kind(kind).tz(tz.isEmpty() ? null : tz));
+    }
+
+    /** When its own job comes; null: it has none. */
+    NewRule rule() {
+        return rule;
     }
 
     String queue() {

@@ -134,8 +134,20 @@ class ContextTest {
         void handle() {}
     }
 
+    static class NoFill {
+        @DqListener(queue = "q", batch = "5", fill = "3")
+        void handle(List<Job> jobs) {}
+    }
+
+    static class CronWithData {
+        @DqListener(queue = "q", cron = "0 2 * * *")
+        void handle(String data) {}
+    }
+
     @Test
     void aWrongListenerEndsTheStartWithASentence() {
+        fails(NoFill.class, "a fill that is not a number of jobs and a duration");
+        fails(CronWithData.class, "its jobs have no data");
         fails(NoQueue.class, "names no queue");
         fails(TwoData.class, "more than one parameter");
         fails(NoBatch.class, "List<Job>");

@@ -5,8 +5,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.github.redisdq.Around;
+import io.github.redisdq.Connector;
+import io.github.redisdq.DqException;
 import io.github.redisdq.DqQueue;
 import io.github.redisdq.GiveUpException;
+import io.github.redisdq.JedisConnector;
 import io.github.redisdq.Job;
 import io.github.redisdq.JobFailedException;
 import io.github.redisdq.JobInfo;
@@ -18,7 +21,12 @@ import io.github.redisdq.testing.DqExtension;
 import io.github.redisdq.testing.DqServer;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
+import java.lang.reflect.Proxy;
+import java.lang.reflect.Type;
+import java.net.URI;
 import java.time.Duration;
+import java.time.Instant;
+import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
@@ -26,6 +34,7 @@ import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.condition.EnabledForJreRange;
 import org.junit.jupiter.api.condition.JRE;
@@ -133,13 +142,13 @@ class LiveTest {
         };
         runner(client, server).withBean(Prices.class).withBean(Around.class, () -> around).run(context -> {
             DqTemplate template = context.getBean(DqTemplate.class);
-            assertThat(template.sendAndReceive("prices", new Order(7), Order.class, MINUTE)).isEqualTo(new Order(8));
+            assertThat(template.addAndWait("prices", new Order(7), JobOptions.create(), Order.class, MINUTE)).isEqualTo(new Order(8));
             assertThat(seen).hasSize(2);
             JobOptions named = JobOptions.withId("bad");
-            assertThatThrownBy(() -> template.sendAndReceive("prices", new Order(-1), named, Order.class, MINUTE))
+            assertThatThrownBy(() -> template.addAndWait("prices", new Order(-1), named, (Type) Order.class, MINUTE))
                     .isInstanceOf(JobFailedException.class)
                     .hasMessageContaining("IllegalArgumentException: no such order");
-            assertThatThrownBy(() -> template.sendAndReceive("nobody", 1, Integer.class, Duration.ofMillis(20)))
+            assertThatThrownBy(() -> template.addAndWait("nobody", 1, JobOptions.create(), Integer.class, Duration.ofMillis(20)))
                     .isInstanceOf(TimedOutException.class);
         });
     }
@@ -158,6 +167,89 @@ class LiveTest {
             until(() -> template.queue("orders").get("bob").state() == State.DEAD);
             JobInfo job = template.queue("orders").get("bob");
             assertThat(job.reason()).isEqualTo("no such customer: bob");
+        });
+    }
+
+    static class Reports {
+        final BlockingQueue<Object> seen = new LinkedBlockingQueue<>();
+
+        @DqListener(queue = "reports", cron = "${reports.cron:0 2 * * *}", tz = "${reports.tz:Asia/Kolkata}")
+        void nightly() {
+            seen.add("nightly");
+        }
+
+        @DqListener(queue = "reports", cron = "30 2 * * *", kind = "second")
+        void second(Job job) {
+            seen.add(job.kind() + job.occurrence());
+        }
+
+        @DqListener(queue = "reports")
+        void other(String data) {
+            seen.add(data);
+        }
+
+        @DqListener(queue = "filled", batch = "10", fill = {"3", "1h"})
+        void fill(List<Job> jobs) {
+            seen.add(jobs.size());
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"lettuce", "jedis"})
+    void whenAListenerRunsIsSaidAtTheStart(String client, DqServer server, Clock clock) {
+        Instant night = clock.now().truncatedTo(ChronoUnit.DAYS).plus(Duration.ofDays(1)); // 5:30 in Kolkata
+        clock.set(night);
+        ApplicationContextRunner runner = runner(client, server).withBean(Reports.class).withPropertyValues("spring.application.name=shop");
+        for (int start = 0; start < 2; start++) {
+            runner.run(context -> {
+                DqQueue reports = context.getBean(DqTemplate.class).queue("reports");
+                assertThat(reports.get("shop:Reports.nightly").rule().tz()).isEqualTo("Asia/Kolkata");
+                assertThat(reports.next("shop:Reports.nightly", 1)).containsExactly(night.plus(Duration.ofMinutes(20 * 60 + 30)));
+                assertThat(reports.next("shop:Reports.second", 1)).containsExactly(night.plus(Duration.ofMinutes(150)));
+                assertThat(reports.len()).isEqualTo(2);
+            });
+        }
+        runner.run(context -> {
+            Reports reports = context.getBean(Reports.class);
+            clock.advance(Duration.ofMinutes(150));
+            assertThat(reports.seen.take()).isEqualTo("second" + night.plus(Duration.ofMinutes(150)));
+            DqQueue queue = context.getBean(DqTemplate.class).queue("reports");
+            until(() -> queue.len(State.RESERVED) == 0); // before its lease ends with the clock
+            clock.advance(Duration.ofHours(18));
+            assertThat(reports.seen.take()).isEqualTo("nightly");
+            context.getBean(DqTemplate.class).add("reports", "by hand");
+            assertThat(reports.seen.take()).isEqualTo("by hand");
+        });
+        runner.withPropertyValues("reports.tz=Asia/Kolkatta").run(context ->
+                assertThat(context).getFailure().rootCause().hasMessageContaining("tz='Asia/Kolkatta': ERR TZ is not the name"));
+    }
+
+    @ParameterizedTest
+    @ValueSource(ints = {2, 5})
+    void aServerThatComesLaterIsToldWhenAListenerRuns(int failures, DqServer server) {
+        Connector inner = JedisConnector.of(URI.create(server.url()));
+        AtomicInteger left = new AtomicInteger(failures);
+        Connector late = (Connector) Proxy.newProxyInstance(getClass().getClassLoader(), new Class<?>[] {Connector.class}, (self, method, words) -> {
+            if (method.getName().equals("call") && left.getAndDecrement() > 0) {
+                throw new DqException("not yet");
+            }
+            return method.invoke(inner, words);
+        });
+        runner("jedis", server).withBean(Connector.class, () -> late).withBean(Reports.class).run(context -> {
+            DqQueue reports = context.getBean(DqTemplate.class).queue("reports");
+            until(() -> left.get() <= 0 && reports.len() == 2);
+        });
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"lettuce", "jedis"})
+    void aBatchIsWaitedFor(String client, DqServer server) {
+        runner(client, server).withBean(Reports.class).run(context -> {
+            DqTemplate template = context.getBean(DqTemplate.class);
+            for (int n = 0; n < 3; n++) {
+                template.add("filled", n);
+            }
+            assertThat(context.getBean(Reports.class).seen.take()).isEqualTo(3);
         });
     }
 

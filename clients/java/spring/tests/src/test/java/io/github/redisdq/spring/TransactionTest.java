@@ -8,11 +8,13 @@ import io.github.redisdq.DqException;
 import io.github.redisdq.DqQueue;
 import io.github.redisdq.JedisConnector;
 import io.github.redisdq.JobOptions;
+import io.github.redisdq.Kind;
 import io.github.redisdq.State;
 import io.github.redisdq.testing.DqExtension;
 import io.github.redisdq.testing.DqServer;
 import java.net.URI;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.UUID;
 import org.junit.jupiter.api.AfterEach;
@@ -66,6 +68,21 @@ class TransactionTest {
         });
         assertThat(new String(queue.get(id[0]).payload())).isEqualTo("\"before\"");
         assertThat(Duration.between(queue.get(id[0]).due(), queue.get("other").due())).isGreaterThanOrEqualTo(Duration.ofHours(2));
+    }
+
+    @Test
+    void manyJobsAreAddedAfterTheCommit() {
+        Kind<Integer, Void> close = Kind.of("close", Integer.class);
+        List<DqQueue.NewJob> jobs = List.of(close.job(1), close.job(2, it -> it.id("two")));
+        List<List<String>> ids = new ArrayList<>();
+        transaction.executeWithoutResult(status -> {
+            ids.add(dq.addMany("q", jobs));
+            ids.add(List.of(dq.add("q", close.job(3))));
+            assertThat(queue.len()).isZero();
+        });
+        assertThat(ids.get(0)).hasSize(2).endsWith("two").allMatch(id -> queue.get(id).label().equals("close"));
+        assertThat(queue.get(ids.get(1).get(0)).label()).isEqualTo("close");
+        assertThat(dq.addMany("q", jobs)).hasSize(2).endsWith((String) null);
     }
 
     @Test
