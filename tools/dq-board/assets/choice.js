@@ -47,8 +47,8 @@ export function choosing(key, state, done) {
   return {
     bar,
     of(it) { table = it; },
-    head: h("th", { scope: "col", class: "pick" }, every),
-    box: (job) => h("td", { class: "pick" }, h("input", { type: "checkbox", value: job.id, "data-state": job.state ?? state, "aria-label": `Select ${job.name}`, onclick: pick })),
+    head: h("th", { role: "columnheader", scope: "col", class: "pick" }, every),
+    box: (job) => h("td", { role: "cell", class: "pick" }, h("input", { type: "checkbox", value: job.id, "data-state": job.state ?? state, "aria-label": `Select ${job.name}`, onclick: pick })),
     // A job that no longer exists cannot be chosen.
     keep(jobs) {
       const there = new Set(jobs.map((job) => job.id));

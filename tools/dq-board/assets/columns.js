@@ -47,14 +47,15 @@ export function sheet(label, columns, env, { key = ({ id }) => id, letter = "c",
   let items = [];
   let numbered = 0;
   const classes = columns.map((column) => column.class ?? `${letter}${numbered++}`);
-  const head = (column, inside) => h("th", { scope: "col", class: classes[columns.indexOf(column)] }, inside);
+  const head = (column, inside) => h("th", { role: "columnheader", scope: "col", class: classes[columns.indexOf(column)] }, inside);
   const sorted = sorting(columns, env, head, () => { show(items); turned(); }, { word, usual });
-  const body = h("tbody", {});
-  const table = h("table", { class: `jobs ${kind}`, "aria-label": label, hidden: true }, h("thead", {}, h("tr", {}, choice?.head, ...sorted.heads)), body);
+  // Where there is no room each line is a block, and some readers would no longer know that it is a table.
+  const body = h("tbody", { role: "rowgroup" });
+  const table = h("table", { role: "table", class: `jobs ${kind}`, "aria-label": label, hidden: true }, h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, choice?.head, ...sorted.heads)), body);
   choice?.of(table);
 
   function line(item) {
-    return h("tr", { "data-line": "" }, choice?.box(item), ...columns.map((column, index) => h("td", { class: classes[index] }, column.make?.(item))));
+    return h("tr", { role: "row", "data-line": "" }, choice?.box(item), ...columns.map((column, index) => h("td", { role: "cell", class: classes[index], "data-title": column.title }, column.make?.(item))));
   }
 
   function fill(row, item) {
@@ -65,6 +66,7 @@ export function sheet(label, columns, env, { key = ({ id }) => id, letter = "c",
       const [said, tone, title] = [column.show(item)].flat();
       put(cells[index], said, tone ?? "");
       attribute(cells[index], "title", title);
+      cells[index].classList.toggle("none", said === "–");
     });
   }
 

@@ -26,6 +26,13 @@ export function put(element, text, tone) {
   if (tone !== undefined && element.dataset.tone !== tone) element.dataset.tone = tone;
 }
 
+// The name in a headline, of which there may be a thousand letters.
+export function putTitle(element, name) {
+  put(element, name);
+  element.classList.toggle("long", name.length > 150);
+  attribute(element, "title", name);
+}
+
 // A name that has no room is cut in the middle: its end tells it from others as its beginning does.
 const [SHORT, TAIL] = [16, 12];
 export function putName(link, name) {

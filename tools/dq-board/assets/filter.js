@@ -5,7 +5,7 @@ import { millis } from "./text.js";
 
 const PARTS = [["payload", "Payload contains"], ["group", "Group is"], ["label", "Label is"], ["reason", "Reason contains"], ["result", "Result contains"], ["awaits", "Waits for the signal"]];
 const AGES = [["", "any age"], [60_000, "a minute"], [3_600_000, "an hour"], [86_400_000, "a day"], [604_800_000, "a week"]];
-export const WORDS = ["id", "payload", "group", "label", "reason", "result", "awaits", "kind", "older"];
+const WORDS = ["id", "payload", "group", "label", "reason", "result", "awaits", "kind", "older"];
 
 // Whether the address selects only some of the jobs.
 export function isFiltered(about) {

@@ -1,6 +1,6 @@
 // One job in full.
 import { copyButton } from "./copy.js";
-import { h, list, put } from "./dom.js";
+import { h, list, put, putTitle } from "./dom.js";
 import * as live from "./live.js";
 import * as text from "./text.js";
 import * as act from "./act.js";
@@ -129,7 +129,7 @@ export function job(main, about, env) {
   let last = null;
   let offered = null;
   const followed = live.follow((signal) => live.look("job", `queue=${key}&id=${about.id}`, signal), take, { weight: (answer) => answer.weight ?? 0 });
-  put(name, nameOf(`:${about.id ?? ""}`));
+  putTitle(name, nameOf(`:${about.id ?? ""}`));
   document.title = `${name.textContent} – dq`;
 
   function take(answer, error) {
@@ -138,7 +138,7 @@ export function job(main, about, env) {
     last = answer.job;
     put(why, (last && answer.why) ?? "");
     if (last) {
-      put(name, last.name);
+      putTitle(name, last.name);
       payload.show(last.payload);
       if (last.result) result.show(last.result);
       before.show(last);

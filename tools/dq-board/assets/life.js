@@ -9,7 +9,7 @@ const MADE = /^(\d{12,14})-\d+$/;
 const NOTHING = "nothing";
 
 // Moments of one job: when, what, how it is painted, and what follows until the next one.
-export function moments(job, seen, now) {
+function moments(job, seen, now) {
   const all = [];
   const add = (at, what, tone = "", then = "") => at !== null && at !== undefined && all.push({ at, what, tone, then });
   const made = MADE.exec(job.name);

@@ -1,5 +1,5 @@
 // What needs a look, over all queues, and what they did together in the last hour.
-import { attribute, h, list, put, svg } from "./dom.js";
+import { attribute, h, list, put, putName, svg } from "./dom.js";
 import * as live from "./live.js";
 import { axis } from "./scale.js";
 import { bars, HEIGHT, leveled, shiftsTold } from "./shape.js";
@@ -32,7 +32,7 @@ export function overview(main) {
   function show(answer) {
     const { count, queues } = answer;
     put(title, count ? `${text.full(count)} ${count === 1 ? "queue needs" : "queues need"} a look` : "No queue needs a look", count ? "warn" : "good");
-    list(needy, queues, (it) => it.key, (it) => h("li", {}, h("a", { href: `queue?queue=${it.key}` }, it.name), it.db === undefined ? "" : ` (db ${it.db})`, " ", h("span", {})), (line, it) => put(line.lastChild, it.why.join("; ")));
+    list(needy, queues, (it) => it.key, (it) => h("li", {}, h("a", { href: `queue?queue=${it.key}`, title: it.name }), it.db === undefined ? "" : ` (db ${it.db})`, " ", h("span", {})), (line, it) => { putName(line.firstChild, it.name); put(line.lastChild, it.why.join("; ")); });
     const others = Math.max(live.rows.size - count, 0);
     put(calm, [count > queues.length && `${text.full(count - queues.length)} more of them stand first in the list below.`, others && `${text.full(others)} ${others === 1 ? "is" : "are"} calm.`].filter(Boolean).join(" "));
     draw(answer);

@@ -1,5 +1,5 @@
 // One queue: its figures, its forecast, its settings; and the head that its other pages share.
-import { attribute, centre, h, list, put } from "./dom.js";
+import { centre, h, put, putTitle } from "./dom.js";
 import * as live from "./live.js";
 import * as text from "./text.js";
 import * as act from "./act.js";
@@ -28,7 +28,7 @@ export function head(main, key, current, env) {
   return function update() {
     const row = rowOf(key);
     document.title = `${row.name} – dq`;
-    put(name, row.name);
+    putTitle(name, row.name);
     const [said, tone] = row.missing && live.state.head ? ["no such queue", "quiet"] : badge(row);
     put(mark, said, tone);
     for (const [id, count] of links) {

@@ -3,7 +3,7 @@
 const STEPS = [1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10];
 
 // The next round number.
-export function nice(value) {
+function nice(value) {
   const decade = 10 ** Math.floor(Math.log10(value));
   // 3 * 0.1 is a little more than 0.3.
   return STEPS.map((step) => step * decade).find((it) => it >= value * (1 - 1e-9));

@@ -1,35 +1,38 @@
 // All servers: a line for each, which links to its board.
-import { attribute, h, list, put } from "./dom.js";
+import { sheet } from "./columns.js";
+import { h, put } from "./dom.js";
 import { follow, get, signOut } from "./live.js";
 import * as text from "./text.js";
 
-const lines = document.getElementById("servers");
 const wrong = document.getElementById("wrong");
 const visitor = document.getElementById("visitor");
 const leave = document.getElementById("sign-out");
-const CELLS = 7;
 
 leave.addEventListener("click", signOut);
 
-function make({ name }) {
-  return h("tr", {}, h("td", { class: "s0" }, h("a", { href: `${name}/` }, name)), ...Array.from({ length: CELLS }, (_, index) => h("td", { class: `s${index + 1}` })));
+const isKnown = ({ head }) => head.nodes.some((node) => node.version);
+const figure = (title, of, show = text.count, tone = "") => {
+  const by = (server) => (isKnown(server) ? of(server.head) : null);
+  return { title, by, show: (server) => (by(server) === null ? "–" : [show(by(server)), by(server) ? tone : ""]) };
+};
+
+// What is wrong with a server, in a word and in full.
+function trouble({ head }) {
+  const why = head.nodes.map((node) => node.down ?? node.trouble).find(Boolean);
+  return [head.nodes.some((node) => node.down) ? "cannot be reached" : why ?? (isKnown({ head }) ? "" : "connecting"), why ? "bad" : "", why];
 }
 
-function fill(line, { head }) {
-  const [, queues, ready, delayed, reserved, dead, delivered, state] = line.children;
-  const known = head.nodes.some((node) => node.version);
-  const count = (cell, number, tone = "") => put(cell, known ? text.count(number) : "–", number && known ? tone : "");
-  count(queues, head.queues);
-  count(ready, head.jobs[1]);
-  count(delayed, head.jobs[0]);
-  count(reserved, head.jobs[2]);
-  count(dead, head.jobs[3], "bad");
-  put(delivered, known ? text.rate(head.rates[1]) : "–");
-  const down = head.nodes.filter((node) => node.down);
-  const trouble = head.nodes.map((node) => node.down ?? node.trouble).find(Boolean);
-  put(state, down.length ? "cannot be reached" : trouble || (known ? "" : "connecting"), trouble ? "bad" : "");
-  attribute(state, "title", trouble || null);
-}
+const all = sheet("Servers", [
+  { title: "Server", up: true, by: ({ name }) => name, make: ({ name }) => h("a", { href: `${name}/` }, name) },
+  figure("Queues", (head) => head.queues),
+  figure("Ready", (head) => head.jobs[1]),
+  figure("Delayed", (head) => head.jobs[0]),
+  figure("Reserved", (head) => head.jobs[2]),
+  figure("Dead", (head) => head.jobs[3], text.count, "bad"),
+  figure("Delivered/s", (head) => head.rates[1], text.rate),
+  { title: "State", by: (server) => trouble(server)[0], show: trouble },
+], { about: {}, keep() {} }, { key: ({ name }) => name, letter: "s" });
+wrong.after(all.table);
 
 follow(() => get("api/servers"), (answer, error) => {
   put(wrong, error ?? "");
@@ -38,5 +41,5 @@ follow(() => get("api/servers"), (answer, error) => {
   visitor.hidden = !user || session;
   put(visitor, user ?? "");
   leave.hidden = !session;
-  list(lines, answer.servers, (server) => server.name, make, fill);
+  all.show(answer.servers);
 }, { every: 2000 });

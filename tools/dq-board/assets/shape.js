@@ -75,7 +75,7 @@ function paths(view) {
 const shiftAt = ({ answer }, { at }) => (at - answer.from) / answer.each;
 
 // Workers that went and came.
-export function shiftTold({ came, went, all }) {
+function shiftTold({ came, went, all }) {
   const who = (count) => `${text.full(count)} ${count === 1 ? "worker" : "workers"}${all ? " of any queue" : ""}`;
   if (!came || !went) return `${who(came + went)} ${came ? "came" : "went"}`;
   return `${who(went)} went, ${text.full(came)} came`;

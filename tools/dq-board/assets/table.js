@@ -107,7 +107,7 @@ function trouble(row) {
   return bad < 0 ? 0 : 8 - bad + (bad === 0 ? 1 - 1 / (1 + row.jobs[3]) : 0);
 }
 
-export function trend(element, values = []) {
+function trend(element, values = []) {
   const most = Math.max(...values, 0);
   const [width, height] = [100, 22];
   const step = width / 30;
@@ -116,7 +116,7 @@ export function trend(element, values = []) {
   attribute(element.firstChild, "d", bars.join(""));
 }
 
-export function trendBox() {
+function trendBox() {
   return svg("svg", { viewBox: "0 0 100 22", class: "trend", preserveAspectRatio: "none", "aria-hidden": "true" }, svg("path"));
 }
 

@@ -113,6 +113,33 @@ class Appearance(BoardTest):
         blank.set_content("<div style='width: 3000px'>wide</div>")
         self.assertGreater(blank.evaluate("document.documentElement.scrollWidth - innerWidth"), 0, "it would be noticed")
 
+    def test_a_phone_is_told_all_that_a_list_has(self):
+        server = self.server()
+        demo.fill(server.client)
+        board = self.board(server, "--allow-actions")
+        wide, phone = self.window(), self.window(viewport={"width": 390, "height": 860}, has_touch=True, is_mobile=True)
+        told = """(it) => [...it.querySelectorAll("tbody tr")].map((row) => [...row.cells].filter((cell) => cell.checkVisibility() && !["", "–"].includes(cell.innerText.trim())).map((cell) => cell.dataset.title))"""
+        cut = """(it) => [...it.querySelectorAll("td")].filter((cell) => cell.scrollWidth > cell.clientWidth || cell.scrollHeight > cell.clientHeight || cell.getBoundingClientRect().right > innerWidth).map((cell) => cell.innerText)"""
+        small = """(it) => [...it.querySelectorAll("th button, input")].filter((button) => button.checkVisibility() && button.getBoundingClientRect().height < 22).length"""
+        lists = 0
+        for name, (address, there) in self.PAGES.items():
+            for page in [wide, phone]:
+                page.goto(board.url + address)
+                expect(page.locator(there).first).to_be_visible()
+            for table in range(wide.locator("table.jobs:visible").count()):
+                one, other = [page.locator("table.jobs:visible").nth(table) for page in [wide, phone]]
+                self.assertEqual(other.evaluate(told)[:20], one.evaluate(told)[:20], name)
+                self.assertEqual((other.evaluate(cut), other.evaluate(small)), ([], 0), name)
+                heads = [it.get_by_role("columnheader").get_by_role("button").all_text_contents() for it in [one, other]]
+                self.assertEqual(*heads, name)
+                lists += 1
+        self.assertGreater(lists, 10)
+        # Whatever a page says is read as a table.
+        phone.goto(board.url + "jobs?queue=0:mails&state=dead")
+        line = phone.get_by_role("table", name="Jobs").get_by_role("row").nth(1)
+        expect(line.get_by_role("cell").last).to_have_text(re.compile("mailbox full|no such user|refused"))
+        self.assertEqual(wide.wrong + phone.wrong, [])
+
     def test_what_is_current_is_in_sight(self):
         server = self.server()
         client = server.client

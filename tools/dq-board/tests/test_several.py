@@ -78,7 +78,7 @@ class Several(BoardTest):
         if test_appearance.PICTURES:
             appearance.picture(page, "servers")
         count, reached = keyboard.reach(page)
-        self.assertEqual((count, reached), (6, 6), "the name, three servers, the light, the way out")
+        self.assertEqual((count, reached), (14, 14), "the name, three servers, the light, the way out, eight titles")
         page.get_by_role("button", name="Sign out").click()
         expect(page.get_by_label("Password")).to_be_visible()
         self.assertEqual(page.wrong, [])
