@@ -17,6 +17,8 @@ use super::job::{Handle, Place};
 use super::recurring::rule::Next;
 use super::settings::{check_terms, Settings};
 use super::state::flows::{Arriving, Plan};
+use super::state::groups::{Groups, Sought};
+use super::state::moves::Known;
 use super::state::schedule::OrderKey;
 use super::state::store::{Id, NewJob};
 use super::when::When;
@@ -35,23 +37,44 @@ impl Queue {
         mint: &mut Mint,
         out: &mut Effects,
     ) -> Result<Option<Cow<'a, [u8]>>, QueueError> {
-        if add.is_plain() && self.admits_plain() {
-            if let Some(id) = self.add_plain(add, now, out)? {
+        if add.is_plain() {
+            let added = match add.group {
+                None if self.admits_plain(false) => self.add_plain::<false>(add, now, out)?,
+                Some(_) if self.admits_plain(true) => self.add_grouped(add, now, out)?,
+                _ => None,
+            };
+            if let Some(id) = added {
                 return Ok(Some(Cow::Borrowed(id)));
             }
         }
         self.add_decided(add, now, mint, out)
     }
 
-    /// Adds a job about which [`Queue::add_decided`] would have nothing to decide. `None`, and nothing happens, if the id
-    /// is not new.
-    #[inline(always)]
-    fn add_plain<'a>(
+    #[inline(never)]
+    fn add_grouped<'a>(
         &mut self,
         add: &Add<'a>,
         now: Now,
         out: &mut Effects,
     ) -> Result<Option<&'a [u8]>, QueueError> {
+        match self.has_past(now) {
+            true => Ok(None),
+            false => self.add_plain::<true>(add, now, out),
+        }
+    }
+
+    /// Adds a job about which [`Queue::add_decided`] would have nothing to decide. `None`, and nothing happens, if the id
+    /// is not new, or the job's group is full.
+    #[inline(always)]
+    fn add_plain<'a, const GROUPED: bool>(
+        &mut self,
+        add: &Add<'a>,
+        now: Now,
+        out: &mut Effects,
+    ) -> Result<Option<&'a [u8]>, QueueError> {
+        let group = add.group.filter(|_| GROUPED);
+        let group = group.map(|name| self.jobs().hashed(name));
+        of_group(self.groups(), group, Groups::prefetch_shard);
         let (due, expires) = add.instants(now)?;
         add.check_names()?;
         let terms = &add.terms(self.settings(), &Attrs::NONE);
@@ -60,23 +83,28 @@ impl Queue {
         let name = add.id.unwrap_or_default();
         let id = self.jobs().hashed(name);
         let jobs = self.jobs();
-        let hint = jobs.prefetch_added(Some(id), OrderKey { priority, due }, false);
+        let hint = jobs.prefetch_added(Some(id), OrderKey { priority, due }, GROUPED);
+        of_group(self.groups(), group, Groups::prefetch_named);
         if jobs.find(id).is_some() || !jobs.has_room() {
             return Ok(None);
         }
-        let fetch = |hint| jobs.schedule().fetch(hint, false);
+        let fetch = |hint| jobs.schedule().fetch(hint, GROUPED);
         hint.iter().for_each(fetch);
         let mut job = NewJob::scheduled(name, add.payload, (due, expires), terms);
-        self.commit_plain(&mut job, id, hint.as_ref(), out);
+        if !GROUPED {
+            self.commit_plain(&mut job, id, hint.as_ref(), out);
+            return Ok(Some(name));
+        }
+        job.group = add.group;
+        let known = Known {
+            hint: hint.as_ref(),
+            group: of_group(self.groups(), group, Groups::seek),
+        };
+        if is_full(self.groups(), known.group) {
+            return Ok(None);
+        }
+        self.commit_added(&mut job, id, None, known, out);
         Ok(Some(name))
-    }
-
-    /// Whether neither a part of the queue nor its settings have a say in whether a plain job is added, and how.
-    #[inline(always)]
-    fn admits_plain(&self) -> bool {
-        let settings = self.settings();
-        let is_limited = settings.max_len | settings.max_bytes != 0;
-        self.is_plain() && !is_limited && settings.rest.is_empty()
     }
 
     /// As [`Queue::add`], whatever is said of the job.
@@ -89,8 +117,7 @@ impl Queue {
         out: &mut Effects,
     ) -> Result<Option<Cow<'a, [u8]>>, QueueError> {
         let group = add.group.map(|name| self.jobs().hashed(name));
-        let of_group = self.groups().zip(group).into_iter();
-        of_group.for_each(|(groups, name)| groups.prefetch_shard(name));
+        of_group(self.groups(), group, Groups::prefetch_shard);
         let first = match add.recur {
             Some(_) => add.first(add.id.unwrap_or_default(), now, out)?,
             None => None,
@@ -107,8 +134,7 @@ impl Queue {
         let hint = self
             .jobs()
             .prefetch_added(id, OrderKey { priority, due }, is_grouped);
-        let of_group = self.groups().zip(group).into_iter();
-        of_group.for_each(|(groups, name)| groups.prefetch_named(name));
+        of_group(self.groups(), group, Groups::prefetch_named);
         self.make_room(add, now, out);
         let old = id.and_then(|id| self.find_unexpired(id, now, out));
         hint.iter()
@@ -120,7 +146,8 @@ impl Queue {
         let Some(admitted) = admitted else {
             return Ok(None);
         };
-        self.check_counts(&admitted, add.group)?;
+        let group = of_group(self.groups(), group, Groups::seek);
+        self.check_counts(&admitted, group)?;
         let name = self.name(add, &admitted, now, mint, out)?;
         let id = id.unwrap_or_else(|| self.jobs().hashed(&name));
         if self.flows().is_some() {
@@ -146,7 +173,8 @@ impl Queue {
                 self.add_recurring(&job, add, first, out);
             }
             Admitted::New | Admitted::Replaces(_) => {
-                self.commit_added(&mut job, id, old, hint.as_ref(), out)
+                let hint = hint.as_ref();
+                self.commit_added(&mut job, id, old, Known { hint, group }, out)
             }
         }
         Ok(Some(name))
@@ -281,4 +309,20 @@ impl<'a> Add<'a> {
 
 fn rest_of(settings: &Option<Arc<Settings>>) -> &Attrs<'static> {
     settings.as_ref().map_or(&Attrs::NONE, |it| &it.rest)
+}
+
+/// Asks the groups, if there are any, about the group of this name.
+#[inline(always)]
+fn of_group<'a, T>(
+    groups: Option<&Groups>,
+    name: Option<Id<'a>>,
+    ask: impl FnOnce(&Groups, Id<'a>) -> T,
+) -> Option<T> {
+    groups.zip(name).map(|(groups, name)| ask(groups, name))
+}
+
+/// Whether the MAXLEN of a group lets no other job in.
+#[inline]
+fn is_full(groups: Option<&Groups>, group: Option<Sought<'_>>) -> bool {
+    group.and_then(|it| groups?.room_in(it.number?)) == Some(0)
 }

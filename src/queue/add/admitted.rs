@@ -1,12 +1,13 @@
 //! Whether DQ.ADD's condition and the queue's limits admit a job, and as what.
 
-use super::{Add, Condition};
+use super::{is_full, Add, Condition};
 use crate::queue::clock::Now;
 use crate::queue::effects::Effects;
 use crate::queue::error::QueueError;
 use crate::queue::job::{Handle, Place};
 use crate::queue::recurring::rule::Next;
 use crate::queue::state::flows::Plan;
+use crate::queue::state::groups::Sought;
 use crate::queue::state::store::Id;
 use crate::queue::Queue;
 
@@ -106,7 +107,7 @@ impl Queue {
     pub(super) fn check_counts(
         &self,
         admitted: &Admitted,
-        group: Option<&[u8]>,
+        group: Option<Sought<'_>>,
     ) -> Result<(), QueueError> {
         let replaced = admitted.replaced();
         let is_one_more = replaced.is_none() && !matches!(admitted, Admitted::Behind(_));
@@ -118,8 +119,9 @@ impl Queue {
         {
             return Err(QueueError::Full);
         }
-        if group.is_some() && self.room_in(group) == Some(0) {
-            let is_of_it = |old| !is_dead(old) && self.group_of(old) == group;
+        if is_full(self.groups(), group) {
+            let number = group.and_then(|it| it.number);
+            let is_of_it = |old| !is_dead(old) && self.jobs().job(old).group() == number;
             if is_one_more || replaced.is_some_and(|old| !is_of_it(old)) {
                 return Err(QueueError::GroupFull);
             }

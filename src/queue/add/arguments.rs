@@ -70,14 +70,13 @@ impl<'a> Add<'a> {
         }
     }
 
-    /// Whether the job has an id, a due time, a priority, a TTR and attempts at most, and is added if it is new.
+    /// Whether the job has an id, a due time, a priority, a TTR, attempts and a group at most, and is added if it is new.
     #[inline]
     pub(super) fn is_plain(&self) -> bool {
         self.condition == Condition::New
             && self.id.is_some()
             && self.ttl_ms.is_none()
             && self.recur.is_none()
-            && self.group.is_none()
             && self.said.is_empty()
             && self.after.is_none()
     }

@@ -6,6 +6,7 @@
 use super::bounds::{check_failure, check_group, check_id, check_instant, malformed};
 use super::fits::check_change;
 use super::jobs::Jobs;
+use super::moves::Known;
 use super::parts::Parts;
 use super::rate::RateWindow;
 use super::store::NewJob;
@@ -190,7 +191,7 @@ impl Queue {
         if old.is_none() && !self.jobs.has_room() {
             return Err(QueueError::TooManyJobs);
         }
-        self.put(old, &mut NewJob::of(came, instants), id, None);
+        self.put(old, &mut NewJob::of(came, instants), id, Known::default());
         Ok(())
     }
 

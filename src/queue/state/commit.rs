@@ -2,6 +2,7 @@
 
 use super::fits::check_change;
 use super::jobs::Moving;
+use super::moves::Known;
 use super::position::Position;
 use super::store::{Id, Job, NewJob};
 use super::Queue;
@@ -66,26 +67,25 @@ impl Queue {
         out.complete();
     }
 
-    /// Records a new job, and puts it in the place of an old one with its id. `hint` is its place in the schedule, if
-    /// that is known already.
+    /// Records a new job, and puts it in the place of an old one with its id.
     pub(in crate::queue) fn commit_added(
         &mut self,
         job: &mut NewJob<'_>,
         id: Id<'_>,
         old: Option<Handle>,
-        hint: Option<&InsertHint<u64>>,
+        known: Known<'_>,
         out: &mut Effects,
     ) {
         let (due, expires) = (job.due, job.life.expires);
         // Made only if it is read: it would be dropped field by field.
         out.push_made(|| Effect::Came(job.came(How::New { due, expires })));
         self.count_added(old, out);
-        self.put(old, job, id, hint);
+        self.put(old, job, id, known);
         out.raise(Event::Add);
         out.complete();
     }
 
-    /// As [`Queue::commit_added`], for a new job that concerns no part: see [`Queue::is_plain`].
+    /// As [`Queue::commit_added`], for a new job that concerns no part: see [`Queue::admits_plain`].
     #[inline(always)]
     pub(in crate::queue) fn commit_plain(
         &mut self,

@@ -1,6 +1,6 @@
 //! Jobs with a group: what the other parts of a queue have to do with groups.
 
-use super::groups::Groups;
+use super::groups::{Groups, Sought};
 use super::jobs::Jobs;
 use super::parts::Parts;
 use super::store::NewJob;
@@ -51,12 +51,10 @@ impl Queue {
         self.groups().is_some_and(|groups| groups.own_len() > 0)
     }
 
-    /// How many more jobs the MAXLEN of this group lets in; none if it has none.
+    /// As [`Groups::room_in`], of the group of this name.
     pub(in crate::queue) fn room_in(&self, group: Option<&[u8]>) -> Option<u64> {
         let groups = self.groups().filter(|it| it.own_len() > 0)?;
-        let (number, held) = groups.held_by(group?, &self.jobs)?;
-        let most = groups.own(number)?.max_len.filter(|&most| most != 0)?;
-        Some(most.saturating_sub(held as u64))
+        groups.room_in(groups.named(group?, &self.jobs)?)
     }
 
     /// Gives a group other settings.
@@ -92,10 +90,14 @@ impl Queue {
         })
     }
 
-    /// The group of a new job, with one user more.
-    pub(super) fn acquire_group(&mut self, name: &[u8]) -> GroupNumber {
-        let hash = self.jobs.hasher().hash_one(name);
-        self.made_groups().acquire(name, hash)
+    /// The group of a new job, with one user more, if its name was sought since groups have changed last.
+    pub(super) fn acquire_group(&mut self, name: &[u8], sought: Option<Sought<'_>>) -> GroupNumber {
+        if let Some(sought) = sought {
+            return self.made_groups().acquire(sought);
+        }
+        let name = self.jobs.hashed(name);
+        let groups = self.made_groups();
+        groups.acquire(groups.seek(name))
     }
 
     /// As [`Groups::begin_turn`].

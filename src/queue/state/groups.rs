@@ -36,7 +36,7 @@ pub use linked::{check_turns, TurnsSeen};
 pub use served::HeldByGroup;
 
 use super::jobs::Jobs;
-use super::store::{allocated, Store};
+use super::store::{allocated, Id, Store};
 use crate::queue::job::{GroupNumber, Handle};
 use crate::queue::settings::GroupLimits;
 use crate::storage::broken::{must, there};
@@ -96,6 +96,14 @@ impl Group {
     fn stands_nowhere(&self) -> bool {
         self.at & INSTANT == NOWHERE
     }
+}
+
+/// Where a search for a group's name has ended.
+#[derive(Clone, Copy)]
+pub struct Sought<'a> {
+    name: Id<'a>,
+    pub number: Option<GroupNumber>,
+    near: Near,
 }
 
 /// A group as it is shown.
@@ -188,24 +196,25 @@ impl Groups {
         &self.get(number).name
     }
 
-    fn find(&self, name: &[u8], hash: u64) -> Option<GroupNumber> {
-        self.names.find(hash, |it| *self.get(it).name == *name)
+    pub fn seek<'a>(&self, name: Id<'a>) -> Sought<'a> {
+        let is_it = |it| *self.get(it).name == *name.bytes;
+        let (number, near) = self.names.search(name.hash(), is_it);
+        Sought { name, number, near }
     }
 
-    /// The group of this name, with one user more.
-    pub fn acquire(&mut self, name: &[u8], hash: u64) -> GroupNumber {
-        let is_it = |it| *self.get(it).name == *name;
-        let (number, near) = self.names.search(hash, is_it);
-        let number = number.unwrap_or_else(|| self.begin(name, hash, near));
+    /// The group that was sought since groups have changed last, with one user more.
+    pub fn acquire(&mut self, sought: Sought<'_>) -> GroupNumber {
+        let number = sought.number.unwrap_or_else(|| self.begin(sought));
+        debug_assert!(*self.get(number).name == *sought.name.bytes);
         self.add_user(number);
         number
     }
 
-    /// A group of this name, without users. `near` is where a search for the name has ended.
-    fn begin(&mut self, name: &[u8], hash: u64, near: Near) -> GroupNumber {
-        self.name_memory += allocated(name.len());
+    /// A group of this name, without users.
+    fn begin(&mut self, Sought { name, near, .. }: Sought<'_>) -> GroupNumber {
+        self.name_memory += allocated(name.bytes.len());
         let mut group = Group {
-            name: name.into(),
+            name: name.bytes.into(),
             line: Line::Empty,
             turn: 0,
             at: NOWHERE,
@@ -214,7 +223,7 @@ impl Groups {
         };
         group.stand_nowhere(self.round);
         let number = self.all.insert(group);
-        self.names.insert_near(hash, number, near);
+        self.names.insert_near(name.hash(), number, near);
         number
     }
 
@@ -333,7 +342,7 @@ impl Groups {
 
     /// The group of this name, if some job has it, or if it has settings.
     pub fn named(&self, name: &[u8], jobs: &Store) -> Option<GroupNumber> {
-        self.find(name, jobs.hasher().hash_one(name))
+        self.seek(jobs.hashed(name)).number
     }
 
     /// One step of a scan over all groups, or over those that are `set`: that have settings.

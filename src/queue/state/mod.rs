@@ -20,7 +20,7 @@ mod grouped;
 pub(in crate::queue) mod groups;
 pub(in crate::queue) mod jobs;
 mod listening;
-mod moves;
+pub(in crate::queue) mod moves;
 pub(in crate::queue) mod notes;
 mod numbers;
 pub mod parts;
@@ -48,6 +48,7 @@ use crate::queue::stats::Totals;
 use ahash::RandomState;
 use dedupe::DedupeWindow;
 use jobs::Jobs;
+use moves::Known;
 use parts::Parts;
 use rate::RateWindow;
 use std::sync::Arc;
@@ -154,7 +155,7 @@ impl Queue {
 
     fn adopt_job(&mut self, other: &Queue, handle: Handle) -> Handle {
         let job = other.as_new(handle);
-        let copied = self.insert(&job, self.jobs.hashed(job.id), None);
+        let copied = self.insert(&job, self.jobs.hashed(job.id), Known::default());
         self.jobs
             .copy_notes(copied, other.jobs.notes(handle), |_| true);
         copied
@@ -165,10 +166,17 @@ impl Queue {
         &self.jobs
     }
 
-    /// Whether the queue is a matter of its jobs alone, and these of their lists alone.
+    /// Whether neither a part of the queue, but for groups if the job is `grouped`, nor its settings have a say in whether
+    /// a plain job is added, and how.
     #[inline(always)]
-    pub(in crate::queue) fn is_plain(&self) -> bool {
-        self.parts.are_unused() && self.jobs.are_plain()
+    pub(in crate::queue) fn admits_plain(&self, grouped: bool) -> bool {
+        let are_plain = match grouped {
+            true => self.parts.are_groups(),
+            false => self.parts.are_unused(),
+        };
+        let settings = &*self.settings;
+        let is_limited = settings.max_len | settings.max_bytes != 0;
+        are_plain && self.jobs.are_plain() && !is_limited && settings.rest.is_empty()
     }
 
     pub(in crate::queue) fn dedupe(&self) -> &DedupeWindow {

@@ -12,6 +12,7 @@
 //! Parts that a queue does not use are asked for nothing: a job without a group, of a queue without flows, is a matter of
 //! jobs alone.
 
+use super::groups::Sought;
 use super::jobs::Jobs;
 use super::parts::Parts;
 use super::position::Position;
@@ -23,6 +24,15 @@ use crate::queue::effect::{Change, DeathCause, EndCause, RemovalCause};
 use crate::queue::job::{Failure, GroupNumber, Handle, Place, SEQ_MAX};
 use crate::storage::skiplist::InsertHint;
 
+/// What is known already of where a job belongs that is about to be added.
+#[derive(Clone, Copy, Default)]
+pub(in crate::queue) struct Known<'a> {
+    /// In the schedule.
+    pub hint: Option<&'a InsertHint<u64>>,
+    /// In the index of groups.
+    pub group: Option<Sought<'a>>,
+}
+
 /// Stored jobs with one order key that are not in the schedule yet.
 #[derive(Default)]
 pub(super) struct Unlinked {
@@ -31,23 +41,23 @@ pub(super) struct Unlinked {
 }
 
 impl Queue {
-    /// Adds a job as the last in the order of adding, in the place of an old one with its id. `hint` is its place in the
-    /// schedule, if that is known already.
+    /// Adds a job as the last in the order of adding, in the place of an old one with its id.
     #[inline(always)]
     pub(super) fn put(
         &mut self,
         old: Option<Handle>,
         job: &mut NewJob<'_>,
         id: Id<'_>,
-        hint: Option<&InsertHint<u64>>,
+        mut known: Known<'_>,
     ) -> Handle {
         let flows = self.parts.flows.as_mut().zip(old);
         let awaited = flows.map(|(flows, old)| flows.lift(old));
         if let Some(old) = old {
             self.make_way(old);
+            known.group = None;
         }
         job.seq = self.next_seq();
-        let handle = self.insert(job, id, hint);
+        let handle = self.insert(job, id, known);
         if let Some((flows, awaited)) = self.parts.flows.as_mut().zip(awaited) {
             flows.give(awaited, handle);
         }
@@ -65,10 +75,10 @@ impl Queue {
     ) -> Handle {
         if old.is_some() || self.jobs.numbers.seq >= SEQ_MAX {
             self.link_together(unlinked);
-            return self.put(old, job, id, None);
+            return self.put(old, job, id, Known::default());
         }
         job.seq = self.next_seq();
-        let (handle, at, _) = self.store(job, id);
+        let (handle, at, _) = self.store(job, id, None);
         // Groups ask the schedule whether it holds other jobs.
         if at.may_end() || self.parts.groups.is_some() || self.jobs.has_purged() {
             self.link(handle, &at);
@@ -106,23 +116,23 @@ impl Queue {
     }
 
     #[inline]
-    pub(super) fn insert(
-        &mut self,
-        job: &NewJob<'_>,
-        id: Id<'_>,
-        hint: Option<&InsertHint<u64>>,
-    ) -> Handle {
-        let (handle, at, group) = self.store(job, id);
+    pub(super) fn insert(&mut self, job: &NewJob<'_>, id: Id<'_>, known: Known<'_>) -> Handle {
+        let (handle, at, group) = self.store(job, id, known.group);
         if at.may_end() {
             self.jobs.link_end(handle, at.ends_at());
         }
-        self.link_place(handle, &at, group, hint);
+        self.link_place(handle, &at, group, known.hint);
         handle
     }
 
     /// Stores a job, without a place on any list yet, and says where it belongs.
     #[inline]
-    fn store(&mut self, job: &NewJob<'_>, id: Id<'_>) -> (Handle, Position, Option<GroupNumber>) {
+    fn store(
+        &mut self,
+        job: &NewJob<'_>,
+        id: Id<'_>,
+        sought: Option<Sought<'_>>,
+    ) -> (Handle, Position, Option<GroupNumber>) {
         debug_assert!(id == self.jobs.hashed(job.id));
         let at = Position {
             status: Status {
@@ -135,11 +145,13 @@ impl Queue {
             recurs: job.recurring.is_some(),
             max_attempts: job.terms.max_attempts,
         };
+        // Purged jobs that are freed may have been the last of their group.
+        let sought = sought.filter(|_| !self.jobs.has_purged());
         self.free_namesake(id);
         if self.has_done() {
             self.drop_done(id);
         }
-        let group = job.group.map(|name| self.acquire_group(name));
+        let group = job.group.map(|name| self.acquire_group(name, sought));
         let handle = self.jobs.insert(job, id, group);
         self.begin_turn(group, job.place, job.turn);
         (handle, at, group)

@@ -56,15 +56,17 @@ impl Unused for Cold {
 }
 
 impl Parts {
-    /// Whether there are none: the queue is a matter of its jobs alone. One branch for all of them.
+    /// Whether there are none but groups: the queue is a matter of its jobs and their groups alone. One branch for all of
+    /// them.
+    #[inline(always)]
+    pub(super) fn are_groups(&self) -> bool {
+        !(self.dedupe.is_made() | self.done.is_made() | self.flows.is_some() | self.cold.is_made())
+    }
+
+    /// Whether there are none: the queue is a matter of its jobs alone.
     #[inline(always)]
     pub(super) fn are_unused(&self) -> bool {
-        !(self.dedupe.is_made()
-            | self.done.is_made()
-            | self.groups.is_some()
-            | self.group_rates.is_some()
-            | self.flows.is_some()
-            | self.cold.is_made())
+        self.are_groups() & !(self.groups.is_some() | self.group_rates.is_some())
     }
 
     /// What notes departures, if a client waits for any.

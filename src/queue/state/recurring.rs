@@ -2,6 +2,7 @@
 //! [`crate::queue::recur`].
 
 use super::bounds::{check_instant, check_next, malformed};
+use super::moves::Known;
 use super::notes::OwnNotes;
 use super::store::{NewJob, Status, NO_RULE};
 use super::Queue;
@@ -56,7 +57,7 @@ impl Queue {
             recurring: Some((rule.borrowed(), occurrence)),
             ..NewJob::of(came, (first.due, first.expires))
         };
-        self.put(old, &mut job, id, None);
+        self.put(old, &mut job, id, Known::default());
         Ok(())
     }
 
@@ -90,7 +91,7 @@ impl Queue {
         };
         let notes = self.jobs.take_notes(handle, |_| true);
         self.remove(handle);
-        let handle = self.insert(&job, self.jobs.hashed(came.id), None);
+        let handle = self.insert(&job, self.jobs.hashed(came.id), Known::default());
         self.jobs.give_notes(handle, notes);
         Ok(())
     }
@@ -164,7 +165,7 @@ impl Queue {
             failure,
             ..NewJob::scheduled(&dead.id, &dead.payload, (dead.due, 0), &dead.terms)
         };
-        let handle = self.insert(&job, self.jobs.hashed(&dead.id), None);
+        let handle = self.insert(&job, self.jobs.hashed(&dead.id), Known::default());
         self.jobs.give_notes(handle, dead.notes);
     }
 

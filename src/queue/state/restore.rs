@@ -4,6 +4,7 @@ use super::bounds::{malformed, CONTRADICTION};
 use super::fits::check_stored;
 use super::groups::check_turns;
 use super::jobs::Jobs;
+use super::moves::Known;
 use super::rows;
 use super::store::NewJob;
 use super::Queue;
@@ -75,7 +76,7 @@ impl Queue {
         self.jobs.numbers.seq = self.jobs.numbers.seq.max(job.seq);
         self.jobs.numbers.deaths = self.jobs.numbers.deaths.max(job.life.death);
         self.jobs.numbers.token = self.jobs.numbers.token.max(job.life.token);
-        self.insert(&job, self.jobs.hashed(job.id), None)
+        self.insert(&job, self.jobs.hashed(job.id), Known::default())
     }
 }
 

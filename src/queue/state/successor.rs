@@ -3,6 +3,7 @@
 
 use super::bounds::CONTRADICTION;
 use super::fits::check_stored;
+use super::moves::Known;
 use super::store::NewJob;
 use super::Queue;
 use crate::queue::effect::Came;
@@ -40,7 +41,7 @@ impl Queue {
     pub(super) fn follow(&mut self, handle: Handle, mut job: NewJob<'_>) {
         self.remove_successor(handle);
         job.seq = self.next_seq();
-        let successor = self.insert(&job, self.jobs.hashed(job.id), None);
+        let successor = self.insert(&job, self.jobs.hashed(job.id), Known::default());
         self.jobs.set_successor(handle, successor);
     }
 

@@ -1,6 +1,7 @@
 //! Carrying out effects on done jobs. The effects may be forged.
 
 use super::super::bounds::{check_id, check_instant, malformed, CONTRADICTION};
+use super::super::moves::Known;
 use super::super::recurring::id_of_occurrence;
 use super::super::store::{Id, NewJob, Status};
 use super::super::Queue;
@@ -221,7 +222,7 @@ impl Queue {
             group: shared.group.as_deref(),
             ..NewJob::scheduled(id, payload, (due, 0), &shared.terms)
         };
-        let kicked = self.insert(&job, self.jobs.hashed(id), None);
+        let kicked = self.insert(&job, self.jobs.hashed(id), Known::default());
         let stays = |tag| !Change::Kicked { due }.ends(Lasting::of(tag));
         self.jobs.copy_notes(kicked, Notes::of(notes), stays);
         self.parts.done = done;

@@ -12,6 +12,7 @@ use crate::queue::error::QueueError;
 use crate::queue::job::{Failure, Handle, Place, Terms};
 use crate::queue::state::bounds::{check_instant, malformed};
 use crate::queue::state::done::Done;
+use crate::queue::state::moves::Known;
 use crate::queue::state::position::Position;
 use crate::queue::state::store::{Id, NewJob, Store};
 use crate::queue::state::Queue;
@@ -148,7 +149,7 @@ impl Queue {
             )
         };
         let plan = self.pin(plan);
-        let handle = self.put(old, &mut job, coming.id, None);
+        let handle = self.put(old, &mut job, coming.id, Known::default());
         self.link_all(handle, plan, after, stepped);
     }
 

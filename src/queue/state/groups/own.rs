@@ -12,7 +12,6 @@ use crate::storage::broken::{must, there};
 use crate::storage::relocate::Mover;
 use crate::storage::skiplist::Skiplist;
 use crate::storage::sparse::Sparse;
-use crate::storage::table::Near;
 
 /// A bit of `Group::users`: the group has settings. More users than fit below it do not fit into memory.
 pub(super) const HAS_OWN: u32 = 1 << 31;
@@ -164,6 +163,13 @@ impl Groups {
         Some(there(self.owns.all.get(number), NO_OWN).settings())
     }
 
+    /// How many more jobs the MAXLEN of a group lets in; `None` if it has none.
+    pub fn room_in(&self, number: GroupNumber) -> Option<u64> {
+        let most = self.own(number)?.max_len.filter(|&most| most != 0)?;
+        let (waiting, reserved) = self.counts(number);
+        Some(most.saturating_sub((waiting + reserved) as u64))
+    }
+
     /// How many groups have settings.
     pub fn own_len(&self) -> usize {
         self.owns.all.len()
@@ -221,11 +227,11 @@ impl Groups {
         jobs: &Jobs,
         rates: Option<&GroupRates>,
     ) {
-        let hash = jobs.hasher().hash_one(name);
-        let number = match self.find(name, hash) {
+        let sought = self.seek(jobs.hashed(name));
+        let number = match sought.number {
             Some(number) => number,
             None if !settings.any() => return,
-            None => self.begin(name, hash, Near::default()),
+            None => self.begin(sought),
         };
         self.give_own(number, settings, jobs, rates);
     }
