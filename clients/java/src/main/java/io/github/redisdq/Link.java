@@ -22,6 +22,7 @@ final class Link implements Job.Context, Watch.Timed {
     private final Watch watch;
     private final Fetches fetches;
     private final Object place;
+    private final int placeHash;
     private final Map<String, DqQueue> queues = new LinkedHashMap<>();
     private final Batcher.Waiting waiting;
     private final Held held;
@@ -40,6 +41,7 @@ final class Link implements Job.Context, Watch.Timed {
         this.ends = ends;
         this.isOneOfSeveral = isOneOfSeveral;
         this.place = connector.place(first.key());
+        this.placeHash = place.hashCode();
         this.waiting = new Batcher.Waiting(new Wire(connector, first.key(), fetches.longest().plus(SLACK), this::beatNow));
         this.held = new Held(fetches.leases(), lost);
         fetches.members().forEach(each -> queues.put(Bytes.text(each.key()), each.queue()));
@@ -64,6 +66,10 @@ final class Link implements Job.Context, Watch.Timed {
     /** Equal for links that reach the same queues. */
     Object place() {
         return place;
+    }
+
+    int placeHash() {
+        return placeHash;
     }
 
     void ring() {

@@ -8,9 +8,28 @@ import java.util.concurrent.ConcurrentMap;
  * runs.
  */
 final class Running {
-    private record Key(Object place, String queue, String id) {
-        static Key of(Job job) {
-            return new Key(Link.of(job).place(), job.queue(), job.id());
+    /** Equal for deliveries of one job. Its hash is kept, as that of the place takes long. */
+    private static final class Key {
+        private final Object place;
+        private final String queue;
+        private final String id;
+        private final int hash;
+
+        Key(Job job) {
+            place = Link.of(job).place();
+            queue = job.queue();
+            id = job.id();
+            hash = 31 * Link.of(job).placeHash() + id.hashCode();
+        }
+
+        @Override
+        public boolean equals(Object other) {
+            return other instanceof Key it && hash == it.hash && id.equals(it.id) && queue.equals(it.queue) && place.equals(it.place);
+        }
+
+        @Override
+        public int hashCode() {
+            return hash;
         }
     }
 
@@ -20,14 +39,14 @@ final class Running {
 
     /** Records that a job runs. If another delivery of it runs already, returns that one instead; else null. */
     static Job begin(Job job) {
-        return JOBS.putIfAbsent(Key.of(job), job);
+        return JOBS.putIfAbsent(new Key(job), job);
     }
 
     static Job other(Job job) {
-        return JOBS.get(Key.of(job));
+        return JOBS.get(new Key(job));
     }
 
     static void end(Job job) {
-        JOBS.remove(Key.of(job), job);
+        JOBS.remove(new Key(job), job);
     }
 }

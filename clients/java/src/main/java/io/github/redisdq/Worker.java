@@ -9,6 +9,8 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Executor;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Collectors;
 
@@ -29,6 +31,11 @@ public final class Worker implements AutoCloseable {
     private static final long FOR_EVER_NS = Long.MAX_VALUE / 4;
 
     private final List<DqQueue> queues;
+    private static final AtomicBoolean IS_WARM = new AtomicBoolean();
+    private static final long LONGEST_WARM_UP_MS = 150;
+
+    private final boolean isWarmedUp;
+    private final boolean isQuiet;
     private final int concurrency;
     private final Duration drain;
     private final Executor executor;
@@ -46,6 +53,8 @@ public final class Worker implements AutoCloseable {
         Handlers handlers = new Handlers(from.handlers);
         Leases leases = Leases.of(from.handlers, from.lease);
         concurrency = from.concurrency;
+        isWarmedUp = from.isWarmedUp;
+        isQuiet = from.isQuiet;
         drain = from.drain;
         executor = from.executor == null ? threads() : from.executor;
         watch = new Watch(links, leases);
@@ -128,6 +137,9 @@ public final class Worker implements AutoCloseable {
         if (hasStarted) {
             throw new IllegalStateException("a worker runs only once: create another one");
         }
+        if (isWarmedUp && IS_WARM.compareAndSet(false, true)) {
+            warmUp();
+        }
         if (health != null) {
             health.start();
         }
@@ -143,7 +155,34 @@ public final class Worker implements AutoCloseable {
             }
         }
         begin(this::attend, "dq-watch");
-        Guard.info("started: " + this + ", concurrency " + concurrency);
+        say("started: " + this + ", concurrency " + concurrency);
+    }
+
+    private void say(String text) {
+        if (!isQuiet) {
+            Guard.info(text);
+        }
+    }
+
+    /**
+     * Has a made-up job take the whole path, on no server, so that its classes are there when the first one comes. Waits for
+     * it a while; false: it goes on beside.
+     */
+    static boolean warmUp() {
+        CountDownLatch handled = new CountDownLatch(1);
+        WorkerBuilder builder = on(DqQueue.on(new MadeUp(), "dq")).concurrency(1).drain(Duration.ZERO).warmUp(false);
+        builder.isQuiet = true;
+        builder.handler(Handler.returning(Map.class, (job, data) -> {
+            handled.countDown();
+            return data;
+        }));
+        begin(() -> Guard.call(() -> {
+            try (Worker made = builder.build()) {
+                made.start();
+                handled.await();
+            }
+        }), "dq-warm-up");
+        return Guard.call(() -> handled.await(LONGEST_WARM_UP_MS, TimeUnit.MILLISECONDS)) == null && handled.getCount() == 0;
     }
 
     /** Makes the worker stop, and returns at once. A second call ends the drain. */
@@ -232,7 +271,7 @@ public final class Worker implements AutoCloseable {
         int running = crew.running();
         if (running > 0 && failure == null) {
             String handlers = running == 1 ? "one handler" : running + " handlers";
-            Guard.info("stopping: " + this + ", waits up to " + drain.toSeconds() + " s for " + handlers + "; gave back " + jobs(left.size()));
+            say("stopping: " + this + ", waits up to " + drain.toSeconds() + " s for " + handlers + "; gave back " + jobs(left.size()));
         }
         int told = 0;
         if (!waitIdle(until)) {
@@ -243,7 +282,7 @@ public final class Worker implements AutoCloseable {
         }
         finish(until + TELLING_NS);
         int back = told + left.size();
-        Guard.info("stopped: " + this + ", " + (back == 0 ? "no job was given back" : "gave back " + jobs(back)));
+        say("stopped: " + this + ", " + (back == 0 ? "no job was given back" : "gave back " + jobs(back)));
     }
 
     private static String jobs(int count) {

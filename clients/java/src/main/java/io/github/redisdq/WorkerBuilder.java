@@ -23,6 +23,8 @@ public final class WorkerBuilder {
     Duration drain = Duration.ofSeconds(25);
     Duration wait = Duration.ofSeconds(5);
     String health;
+    boolean isWarmedUp = true;
+    boolean isQuiet; // it is made up: its log is nobody's
     Supplier<Ends> ends = Ends::new; // replaced by a test
 
     WorkerBuilder(List<DqQueue> queues) {
@@ -121,6 +123,16 @@ public final class WorkerBuilder {
      */
     public WorkerBuilder health(String place) {
         this.health = Objects.requireNonNull(place, "no place");
+        return this;
+    }
+
+    /**
+     * Whether the first worker of a process takes a made-up job along its whole path when it starts, on no server, so that
+     * the first job does not wait for classes to load (default: true). Handlers, hooks, middleware, codecs and logs of the
+     * program never see it.
+     */
+    public WorkerBuilder warmUp(boolean isWarmedUp) {
+        this.isWarmedUp = isWarmedUp;
         return this;
     }
 

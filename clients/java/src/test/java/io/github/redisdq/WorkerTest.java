@@ -103,6 +103,22 @@ class WorkerTest {
         assertEquals(0, queue.len(), "the acknowledgement was lost");
     }
 
+    /** One of the program sees its own jobs only: here are no hooks, no codec, no server. */
+    @Test
+    void aMadeUpJobTakesTheWholePathAndNobodySeesIt() throws Exception {
+        PrintStream before = System.err;
+        ByteArrayOutputStream log = new ByteArrayOutputStream();
+        System.setErr(new PrintStream(log, true, StandardCharsets.UTF_8));
+        try {
+            until(Worker::warmUp);
+            until(() -> Thread.getAllStackTraces().keySet().stream().noneMatch(each -> each.getName().equals("dq-warm-up")));
+        } finally {
+            System.setErr(before);
+        }
+        assertEquals("", log.toString(StandardCharsets.UTF_8));
+        assertEquals(0, queue.len());
+    }
+
     @Test
     void theLogSaysWhatBeganFailedWasCancelledAndStopped() throws Exception {
         PrintStream before = System.err;
