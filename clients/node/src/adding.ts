@@ -8,12 +8,11 @@ import { DqError, Refused } from './errors';
 import { careful, Guard } from './guard';
 import { count } from './handler';
 import { consoleLogger, type Hooks, type Logger } from './hooks';
-import { type IsDue, Keys, newId } from './keys';
+import { type IsDue, Keys, newId, unsure } from './keys';
 import { KEEP_MS, MADD_BYTES, MADD_JOBS, MOST_AFTER } from './limits';
 import { ruled, takes } from './mistakes';
 import * as words from './options';
 import { isGiven, type AddOptions, type CronOptions, type EveryOptions, type JobOptions } from './options';
-import { textOf } from './shown';
 import { type Bytes, isUnheld, someOf, toBytes, toText } from './text';
 import { type Duration, toMs } from './times';
 import { asMap, type Command, type Word } from './wire';
@@ -30,6 +29,8 @@ export interface QueueOptions<T = unknown> {
 
 /** A job for `addMany` and `join`. */
 export type NewJob<T = unknown> = { data: T } & AddOptions;
+/** A job of a `chain`. */
+type Chained<T> = { data: T } & Omit<AddOptions, 'after' | 'afterGroup'>;
 /** The last job of a `join`. */
 export type JoinedJob<T = unknown> = NewJob<T> & { after?: undefined; afterGroup?: undefined };
 
@@ -90,8 +91,10 @@ export class Adding<T = unknown> extends Keys {
     return this.addAll(taken);
   }
 
-  /** Adds jobs in one transaction, each of which begins when the one before it has ended. Returns their ids. */
-  async chain(jobs: readonly ({ data: T } & Omit<AddOptions, 'after' | 'afterGroup'>)[]): Promise<string[]> {
+  /** Adds jobs in one transaction, each of which begins when the one before it has ended. Returns as `addMany`. */
+  chain(jobs: readonly (Chained<T> & { id?: undefined; ifExists?: undefined })[]): Promise<string[]>;
+  chain(jobs: readonly Chained<T>[]): Promise<(string | null)[]>;
+  async chain(jobs: readonly Chained<T>[]): Promise<(string | null)[]> {
     let last: Bytes | null = null;
     const links = jobs.map((job) => {
       const { id, after: given, ...rest }: AddOptions = takes('a job of chain', job, ADD_MANY);
@@ -99,11 +102,10 @@ export class Adding<T = unknown> extends Keys {
       last = id ?? this.newId(after?.length ? this.key(after[0]!) : null);
       return { ...rest, id: last, after } as { data: T; id: Bytes } & AddOptions;
     });
-    await this.addAll(
+    return this.addAll(
       links.map(({ data, ...options }) => [data, options]),
-      jobs.at(-1),
+      jobs,
     );
-    return links.map(({ id }) => toText(toBytes(id)));
   }
 
   /**
@@ -173,18 +175,18 @@ export class Adding<T = unknown> extends Keys {
       const isLate = last === null && performance.now() - sentAt >= keptMs;
       const isKnown = !isLate && !isHidden && !others.some(isBegun);
       if (isKnown && (last !== null || !(await this.isBounded(key)))) return true;
-      throw new DqError(`${textOf(lost)}: it is not known whether the jobs were added`, { cause: lost });
+      throw unsure(lost);
     };
   }
 
-  /** Whether a job that is done may go before its `keep` is over, as others are done. */
+  /** Whether a job that has ended may go before its `keep` is over, as others end. */
   private async isBounded(key: Buffer): Promise<boolean> {
     const [settings] = await this.run([['DQ.CFGGET', key]]).catch((error) => {
       if (error instanceof Refused && error.code === 'NOPERM') return [['donelen', 1]];
       throw error;
     });
     const found = asMap(settings);
-    return Number(found?.get('donelen') ?? 0) > 0 || Number(found?.get('donebytes') ?? 0) > 0;
+    return ['donelen', 'donebytes', 'deadlen'].some((limit) => Number(found?.get(limit) ?? 0) > 0);
   }
 
   private newId(key: Buffer | null): string {
@@ -196,7 +198,7 @@ export class Adding<T = unknown> extends Keys {
 
   private async addAll(
     jobs: readonly (readonly [data: T, options: AddOptions])[],
-    last: AddOptions = jobs.at(-1)?.[1] ?? {},
+    given: readonly AddOptions[] = jobs.map(([, options]) => options),
   ): Promise<(string | null)[]> {
     const headers = this.hooks.length > 0 ? await Promise.all(jobs.map(([, options]) => this.headers(options))) : null;
     // Ids of our own: if a client sends a command again whose reply was lost, the first sending has added the job.
@@ -209,12 +211,12 @@ export class Adding<T = unknown> extends Keys {
     }
     const named = jobs.flatMap(([, { after }]) => after ?? []);
     const isFlow = jobs.some(([, { after, afterGroup }]) => after?.length || afterGroup !== undefined);
-    const adds = isFlow && jobs.length > 1 ? this.addFlow(additions, last) : this.addThem(additions);
+    const adds = isFlow && jobs.length > 1 ? this.addFlow(additions, given.at(-1)!) : this.addThem(additions);
     const replies = await adds.catch(async (error: unknown) => {
       throw error instanceof Refused && isUnheld(error) ? await this.unknownIn(named, error) : error;
     });
     return replies.map((reply, n) => {
-      const { id = null, ifExists = null } = jobs[n]![1];
+      const { id = null, ifExists = null } = given[n]!;
       return reply === null && (id !== null || ifExists !== null) ? null : toText(additions[n]!.id);
     });
   }

@@ -64,6 +64,13 @@ export class Channel {
     this.left = null;
   }
 
+  /** `close`, if it still has this connection; `leave` if replies to others are still to be read. */
+  give(line: Line, isLeft: boolean): void {
+    if (this.line !== line) return;
+    if (isLeft) this.leave();
+    else this.close();
+  }
+
   /** As `close`, but for a connection that was left. */
   drop(): void {
     const { opening } = this;

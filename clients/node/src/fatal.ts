@@ -64,7 +64,8 @@ export function refused(cause: Error, command: Command, id?: Buffer, tail = ''):
   const value = at < 0 ? null : word(rest[at + 1]!);
   const job = of === undefined ? null : String(word(of));
   const what = argument === null ? name : `${argument}=${shown(value)}`;
-  const text = `${job === null ? '' : `job ${shown(job)} of `}queue ${shown(word(key))}: the server refused ${what}: ${code} ${said}${tail}`;
+  const queue = name === 'DQ.UNBLOCK' ? '' : `queue ${shown(word(key))}: `; // that names no key
+  const text = `${job === null ? '' : `job ${shown(job)} of `}${queue}the server refused ${what}: ${code} ${said}${tail}`;
   return new (/^MAX(LEN|BYTES)$/.test(code) ? QueueFull : Refused)(
     text,
     { code, said, id: job, argument, value },

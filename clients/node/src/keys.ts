@@ -6,6 +6,7 @@ import { type Client, drive } from './driver';
 import { DqError, Refused } from './errors';
 import { refused, withoutModule } from './fatal';
 import { ANSWER_MS, FIRST_TROUBLE_MS } from './limits';
+import { textOf } from './shown';
 import { type Bytes, crc32, toBytes } from './text';
 import { sleep, within } from './waiting';
 import { type Command, type Driver, type Line, transaction, type Word } from './wire';
@@ -17,6 +18,7 @@ export const sum = (replies: unknown[]) => replies.reduce<number>((total, reply)
 
 /** The key has moved or moves to another server, or the server cannot answer yet. */
 const MOVED = /^(MOVED|ASK|TRYAGAIN|CLUSTERDOWN|READONLY|LOADING)$/;
+const isMoved = (error: unknown) => error instanceof Refused && MOVED.test(error.code);
 const TRIES = 5;
 
 /** The replies to these commands. Throws the first error among them. */
@@ -36,6 +38,10 @@ function partly(calls: readonly Command[], replies: readonly unknown[]): string 
   }
   return added > 0 ? `; ${added} of ${all} jobs were added` : '';
 }
+
+/** The error after a sending whose answer is lost. */
+export const unsure = (lost: unknown) =>
+  new DqError(`${textOf(lost)}: it is not known whether the jobs were added`, { cause: lost });
 
 /** Whether the commands must be sent. `lost`: what befell the sending before, whose answer is lost; null if there is none. */
 export type IsDue = (lost: unknown) => Promise<boolean>;
@@ -116,12 +122,12 @@ export class Keys {
         if (!(await isDue(lost))) return null;
         return await this.transact(line, calls).catch((error: unknown) => {
           lost = error instanceof Refused ? null : error; // what `isDue` is refused says nothing of the sending before
+          if (lost !== null || isMoved(error)) channel.give(line, lost === null); // others may be sent on it, too
           throw error;
         });
       } catch (error) {
-        channel.close();
-        const isFinal = error instanceof DqError && !(error instanceof Refused && MOVED.test(error.code));
-        if (isFinal || tries === TRIES) throw withoutModule(error) ?? (isFinal ? error : (lost ?? error));
+        const isFinal = error instanceof DqError && !isMoved(error);
+        if (isFinal || tries === TRIES) throw lost === null ? (withoutModule(error) ?? error) : unsure(lost);
         await sleep(FIRST_TROUBLE_MS * tries);
       }
     }

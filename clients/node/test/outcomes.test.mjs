@@ -152,6 +152,7 @@ for (const [name, connect] of Object.entries(CLIENTS)) {
       const refusal = await queue.add(1, { id: 'x' }).catch((error) => error);
       assert.ok(refusal instanceof Refused && refusal.cause instanceof Error);
       assert.ok(!/node_modules/.test(refusal.stack), refusal.stack);
+      await assert.rejects(queue.unblock('x'), { message: /^the server refused DQ.UNBLOCK: ERR / });
       const admin = new ioredis(path());
       await admin.set('q', 'no queue');
       await admin.quit();
@@ -346,15 +347,34 @@ describe('a join whose answer is lost', () => {
     }
   });
 
-  test('jobs that others have pushed out of the done ones are not added again', { timeout: 120_000 }, async () => {
-    await queue.configure({ donelen: 1 });
-    const pushed = async () => {
-      await work();
-      await queue.add(3, { keep: HOUR });
-      await work();
-    };
-    assert.equal(await lossy(true, () => assert.rejects(join(), UNKNOWN), pushed), 3);
-  });
+  for (const [limit, handler] of [
+    ['donelen', undefined],
+    ['deadlen', fail],
+  ]) {
+    test(`jobs that others have pushed out by ${limit} are not added again`, { timeout: 120_000 }, async () => {
+      await queue.configure({ [limit]: 1 });
+      const pushed = async () => {
+        await work(handler);
+        await queue.add(3, { keep: HOUR, attempts: 1 });
+        await work(handler);
+      };
+      const lost = () => assert.rejects(join({ onDead: 'die' }, { attempts: 1 }), UNKNOWN);
+      assert.equal(await lossy(true, lost, pushed), 3);
+    });
+  }
+
+  for (const [how, error] of [
+    ['refused', new Refused('never', { code: 'NOPERM' })],
+    ['lost, too', new Error('lost')],
+  ]) {
+    test(`nobody knows, if the question is ${how}`, { timeout: 120_000 }, async () => {
+      const refuse = () => {
+        queue.run = () => Promise.reject(error);
+      };
+      const lost = () => assert.rejects(join(), UNKNOWN).finally(() => delete queue.run);
+      assert.equal(await lossy(true, lost, refuse), 2);
+    });
+  }
 
   test('a chain, or a group and what is after it, is as a join', { timeout: 120_000 }, async () => {
     const adds = [
@@ -399,6 +419,31 @@ describe('a join whose answer is lost', () => {
     assert.equal(await queue.len(), 2);
     await assert.rejects(join(), { name: 'QueueFull', message: /MAXLEN queue is full$/ });
   });
+});
+
+test('a transaction that is refused does not end others on its connection', { timeout: 120_000 }, async () => {
+  const queue = new Queue(dq.url, 'q');
+  await queue.chain([{ data: 1 }, { data: 2 }]);
+  const [channel] = queue.channels.values();
+  const line = await channel.open();
+  await assert.rejects(queue.addMany([{ data: 1, after: ['nope'] }, { data: 2 }]));
+  assert.equal(await channel.open(), line);
+  channel.give(line, true);
+  const newer = await channel.open();
+  assert.notEqual(newer, line);
+  channel.give(line, false); // as another of its transactions failed
+  assert.equal(await channel.open(), newer);
+  await queue.close();
+});
+
+test('a chain has null for a job that is refused', { timeout: 120_000 }, async () => {
+  const queue = new Queue(dq.url, 'q');
+  await queue.add(0, { id: 'a', delay: HOUR });
+  const jobs = [{ data: 1, id: 'a' }, { data: 2, id: 'b' }, { data: 3 }, { data: 4, ifExists: 'only-replace' }];
+  const ids = await queue.chain(jobs);
+  assert.deepEqual([...ids.slice(0, 2), ids[3]], [null, 'b', null]);
+  assert.equal((await queue.get(ids[2])).state, 'blocked');
+  await queue.close();
 });
 
 test('what is wrong ends a wait', { timeout: 120_000 }, async () => {

@@ -111,6 +111,7 @@ export async function outcomes(queue: Queue<Order>) {
   );
   const kept: string | null = await queue.result<string>('17');
   const ids: string[] = await queue.chain([{ data: { order: 1 } }, { data: { order: 2 }, priority: 1 }]);
+  const given: (string | null)[] = await queue.chain([{ data: { order: 1 }, id: '17' }]);
   // @ts-expect-error a chain says what comes after what
   await queue.chain([{ data: { order: 1 }, after: ['17'] }]);
   await queue.addMany([{ data: { order: 1 }, after: ids, onDead: 'run' }]);
