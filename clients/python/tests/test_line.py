@@ -1,6 +1,7 @@
 """What the library reads of redis-py that is not promised."""
 
 import asyncio
+import socket
 import subprocess
 import time
 
@@ -10,6 +11,7 @@ import redis.asyncio
 
 import dq
 import dq.asyncio
+from dq._line import Line
 
 SENTENCE = r"^redis-py .* is newer than this library: its connections have no _\w+\. Install"
 
@@ -72,3 +74,23 @@ def test_a_server_without_resp3_is_spoken_to_in_resp2(dq_server, tmp_path):
     finally:
         server.kill()
         server.wait()
+
+
+@pytest.mark.parametrize("kind, is_sent", [(redis.Connection, True), (redis.SSLConnection, False)])
+def test_last_words_sent_in_part_are_the_last_and_tls_is_left_to_its_thread(kind, is_sent):
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        line = Line(None, b"q", 1.0)
+        line._connection, line._socket = kind(), ours
+        line._connection._sock = ours
+        line.last(b"x" * 100_000_000)
+        theirs.setblocking(False)
+        if is_sent:
+            assert theirs.recv(9)
+            with pytest.raises(ConnectionError, match="in part"):
+                line.send(b"more")
+        else:
+            with pytest.raises(BlockingIOError):
+                theirs.recv(9)
+            line.send(b"more")
+            assert theirs.recv(9) == b"more"

@@ -349,6 +349,34 @@ def test_a_join_whose_other_jobs_ran_is_not_sent_again():
                 steps.send(found)
 
 
+def test_nobody_knows_where_dead_jobs_are_pushed_out_or_the_server_does_not_tell():
+    def refused(steps):
+        steps.throw(dq.Refused("no"))
+
+    def bounded(steps):
+        assert steps.send([None, None]) == [("DQ.CFGGET", b"q")]
+        steps.send([[b"donelen", 0, b"donebytes", 0, b"deadlen", 1]])
+
+    for ended in refused, bounded:
+        steps = sent_once(
+            Grouped([Added(("DQ.ADD", b"q", id, b"1"), None, False, True) for id in (b"a", b"last")]),
+            None,
+            60.0,
+            lambda: 0.0,
+        )
+        next(steps), steps.throw(redis.ConnectionError("lost")), steps.send(None)
+        with pytest.raises(redis.ConnectionError, match=r"^lost: it is not known"):
+            ended(steps)
+
+
+def test_a_chain_has_none_for_a_job_that_is_refused(dq_url):
+    with dq.Queue(dq_url, "q") as queue:
+        queue.add(0, id="a")
+        jobs = [{"data": 1, "id": "a"}, {"data": 2, "id": "b"}, {"data": 3}, {"data": 4, "if_exists": "only-replace"}]
+        *given, made, replaced = queue.chain(jobs)
+        assert given == [None, "b"] and queue.get(made).state == "blocked" and replaced is None
+
+
 def losing(queue, *losses):
     """Has the queue's client lose transactions, before they arrive or after what is called meanwhile."""
     left, made = [*losses], queue.client.pipeline
@@ -447,7 +475,8 @@ def test_what_is_added_at_once_is_not_sent_again_by_the_client_itself(dq_url, ad
     with dq.Queue(redis.Redis.from_url(dq_url, retry=Retry(NoBackoff(), 3)), "q") as queue:
         queue.configure(donelen=donelen)
         for send in (lambda: lasts(queue)), (lambda: asyncio.run(on_asyncio())):
-            if keep and not donelen:
+            is_kept = keep or (keep is None and add is joined)  # a join keeps its last job where it is not told to
+            if is_kept and not donelen:
                 assert queue.get(send() if add is joined else send()[-1]).state == "done"
             else:
                 with pytest.raises(redis.ConnectionError, match=r"^lost: it is not known whether"):

@@ -224,7 +224,10 @@ class Adds:
         return self._run_many([self._added(last := job, None, before) for job in jobs], last)
 
     def chain(self, jobs: Iterable[Mapping[str, Any]]) -> list[Optional[str]]:
-        """Adds jobs in one transaction, each of which begins when the one before it has ended. Returns their ids."""
+        """Adds jobs in one transaction, each of which begins when the one before it has ended.
+
+        Returns their ids, with None for a job that was refused.
+        """
         made: list[Added] = []
         before, job = None, None
         for job in jobs:
@@ -232,7 +235,7 @@ class Adds:
             id = chained.get("id")
             before = self._id_for(id, chained.get("after"), chained.get("after_group"))
             added = self._added({**chained, "id": before})
-            if id is None:
+            if id is None and job.get("if_exists") != "only-replace":
                 added.known = before
             made.append(added)
         return self._run_many(made, job)
@@ -249,7 +252,9 @@ class Adds:
         More than 1000 jobs are joined by their group: one that they have in common, or a new one. Then ``results`` is
         empty.
         """
-        made, last = [{**job} for job in jobs], {"keep": KEEP_S, **then}
+        made, last = [{**job} for job in jobs], {**then}
+        if last.get("keep") is None:
+            last["keep"] = KEEP_S
         if not made:
             raise ValueError("join needs jobs that come before the last one")
         if last.get("after") is not None or last.get("after_group") is not None:

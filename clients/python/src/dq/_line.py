@@ -54,6 +54,8 @@ class Line:
         if timeout_s is not None:
             sock.settimeout(min(timeout_s, LONGEST_TIMEOUT_S))
         with self._sending:
+            if self._is_torn:
+                raise ConnectionError("the last words were sent in part")
             try:
                 sock.sendall(packed)
             except (ConnectionResetError, BrokenPipeError):
@@ -166,11 +168,16 @@ class Line:
         late = left or self._connection
         if late is None or not self._sending.acquire(blocking=False):
             return
-        with contextlib.suppress(Exception):
-            if late is left or not self._is_torn:
+        try:
+            # Two threads must not use one TLS connection, and its thread may still read.
+            if late is left or not (self._is_torn or isinstance(late, redis.SSLConnection)):
                 late._sock.settimeout(0)
-                late._sock.send(packed)
-        self._sending.release()
+                is_whole = late._sock.send(packed) == len(packed)
+                self._is_torn |= late is not left and not is_whole
+        except Exception:
+            pass
+        finally:
+            self._sending.release()
         if left is not None:
             left.disconnect()
 

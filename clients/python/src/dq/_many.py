@@ -135,16 +135,18 @@ def _looked(grouped: Grouped, tries: int, lost: Exception) -> Generator[Any, Any
             return [*map(as_map, (yield looks))]
         except LOST as error:
             newest = error
+        except Refused as error:
+            raise _unsure(lost) from error
     raise _unsure(newest) from lost
 
 
 def _is_bounded(key: bytes) -> Generator[Any, Any, bool]:
-    """Whether a job that is done may go before its ``keep`` is over, as others are done."""
+    """Whether a job that has ended may go before its ``keep`` is over, as others end."""
     try:
         settings = as_map((yield [("DQ.CFGGET", key)])[0]) or {}
     except (*LOST, Refused):
         return True
-    return bool(settings.get(b"donelen") or settings.get(b"donebytes"))
+    return any(settings.get(limit) for limit in (b"donelen", b"donebytes", b"deadlen"))
 
 
 def _unsure(lost: Exception) -> Exception:
