@@ -61,12 +61,14 @@ export function sheet(label, columns, env, { key = ({ id }) => id, letter = "c",
   function fill(row, item) {
     const cells = [...row.cells].slice(choice ? 1 : 0);
     columns.forEach((column, index) => {
-      column.fill?.(cells[index], item);
-      if (!column.show) return;
-      const [said, tone, title] = [column.show(item)].flat();
-      put(cells[index], said, tone ?? "");
-      attribute(cells[index], "title", title);
-      cells[index].classList.toggle("none", said === "–");
+      const cell = cells[index];
+      column.fill?.(cell, item);
+      if (column.show) {
+        const [said, tone, title] = [column.show(item)].flat();
+        put(cell, said, tone ?? "");
+        attribute(cell, "title", title);
+      }
+      cell.classList.toggle("none", cell.textContent === "–");
     });
   }
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Measures what the board costs the server: processor time with 1,000 queues of 1,000,000 jobs in all, for some tabs.
-Also what visitors wait for: the first paint of the table of 10,000 queues.
+"""Measures what the board costs: processor time of the server and of the board with 10,000 queues of 1,000,000 jobs in
+all, for some tabs, each of which asks for all pages at their own pace. More than 10 % of a core of the server, or 5 % of the
+board, for 20 tabs is an error. Also what visitors wait for: the first paint of the table.
 
     DQ_SERVER=... DQ_MODULE=... DQ_PROGRAM=... DQ_BROWSER=... cost.py [seconds]
 """
@@ -18,44 +19,52 @@ from support import Board, Server
 PAINTS = 15
 
 
-def tab(url, over):
-    """Acts as a browser's tab: listens to the table, and asks each second for one queue's page."""
+QUEUES = 10_000
+MOST = {"server": 0.10, "board": 0.05}
+# What the pages ask for, and after how many seconds again.
+PAGES = {
+    "overview": 5, "forecast?zoom=hour&queue=0:queue-7": 3, "queue?queue=0:queue-7": 5, "jobs?state=delayed&queue=0:queue-7": 1, "workers?queue=0:queue-7": 5,
+    "signals?queue=0:queue-7": 10, "groups?queue=0:queue-7": 5, "recurring?": 10, "find?state=all&id=job-99": 10,
+}
+
+
+def tab(url, over, number):
+    """Acts as a browser's tab: listens to the table, and asks for what one page after the other asks for."""
     live = urllib.request.urlopen(url + "api/live", timeout=120)
     threading.Thread(target=lambda: [None for _ in iter(live.readline, b"")], daemon=True).start()
-    while not over.wait(1):
-        for view in ["forecast?zoom=hour&", "queue?"]:
-            urllib.request.urlopen(f"{url}api/look/{view}queue=0:queue-7", timeout=120).read()
+    view, pause = list(PAGES.items())[number % len(PAGES)]
+    while not over.wait(pause):
+        urllib.request.urlopen(f"{url}api/look/{view}", timeout=120).read()
 
 
-def spent(client):
-    used = client.info("cpu")
-    return used["used_cpu_user"] + used["used_cpu_sys"]
+def spent(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
+        fields = stat.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def measure(server, tabs, seconds):
+    """The shares of a core of the server and of the board."""
     board = Board("-p", str(server.port)) if tabs else None
     over = threading.Event()
-    threads = [threading.Thread(target=tab, args=(board.url, over), daemon=True) for _ in range(tabs)]
+    threads = [threading.Thread(target=tab, args=(board.url, over, number), daemon=True) for number in range(tabs)]
     for thread in threads:
         thread.start()
     time.sleep(5)
-    before, begin = spent(server.client), time.monotonic()
+    pids = {"server": server.process.pid, **({"board": board.process.pid} if board else {})}
+    before, begin = {name: spent(pid) for name, pid in pids.items()}, time.monotonic()
     time.sleep(seconds)
-    share = (spent(server.client) - before) / (time.monotonic() - begin)
+    shares = {name: (spent(pid) - before[name]) / (time.monotonic() - begin) for name, pid in pids.items()}
     over.set()
     for thread in threads:
         thread.join()
     if board:
         board.close()
-    return share
+    return shares
 
 
 def first_paint(server):
     """In new windows, with nothing of the page cached: the time to the first paint, and until the table has lines."""
-    pipe = server.client.pipeline(transaction=False)
-    for queue in range(1000, 10_000):
-        pipe.execute_command("DQ.ADD", f"queue-{queue}", "job", "x", "DELAY", 1_000_000)
-    pipe.execute()
     board = Board("-p", str(server.port))
     paints, lines = [], []
     with sync_playwright() as playwright:
@@ -85,14 +94,19 @@ def main():
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 20
     server = Server()
     try:
-        for queue in range(1000):
+        for queue in range(QUEUES):
             pipe = server.client.pipeline(transaction=False)
-            for job in range(1000):
-                pipe.execute_command("DQ.ADD", f"queue-{queue}", f"job-{job}", "x" * 40, "DELAY", 1_000_000 + 7919 * job)
+            for job in range(100):
+                pipe.execute_command("DQ.ADD", f"queue-{queue}", f"job-{job}", "x" * 40, "DELAY", 1_000_000 + 79_190 * job)
             pipe.execute()
-        for tabs in [0, 1, 10, 100, 0]:
-            print(f"{tabs:4} tabs: {100 * measure(server, tabs, seconds):.2f} % of a core of the server", flush=True)
+        wrong = []
+        for tabs in [0, 1, 20, 100, 0]:
+            shares = measure(server, tabs, seconds)
+            print(f"{tabs:4} tabs: " + ", ".join(f"{100 * share:.2f} % of a core of the {name}" for name, share in shares.items()), flush=True)
+            wrong += [name for name, share in shares.items() if tabs == 20 and share > MOST[name]]
         first_paint(server)
+        if wrong:
+            sys.exit(f"Too much for 20 tabs: {', '.join(wrong)}.")
     finally:
         server.close()
 

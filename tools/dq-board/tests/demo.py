@@ -74,11 +74,10 @@ class Worker(threading.Thread):
             turn += 1
             count = 2 + int(5 * (1 + math.sin(turn / 9)))
             pipe = self.client.pipeline(transaction=False)
-            for name, count in [("webhooks", count), ("order-timeouts", turn % 2)]:
+            for name, count in [("webhooks", count), ("order-timeouts", turn % 2), ("invoices", 0), ("reminders", 0), ("schedules", 0)]:
                 for number in range(count):
                     pipe.execute_command("DQ.ADD", name, f"live-{turn}-{number}", "{}", "PRIORITY", -9)
-                if count:
-                    pipe.execute_command("DQ.POP", name, "COUNT", count, "NOACK")
+                pipe.execute_command("DQ.POP", name, "COUNT", count + 2, "NOACK")
             pipe.execute()
 
     def stop(self):

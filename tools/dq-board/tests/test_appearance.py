@@ -51,6 +51,7 @@ class Living(BoardTest):
 class Appearance(BoardTest):
     PAGES = {
         "queues": ("", "[data-line]"),
+        "deploy": ("queue?queue=0:webhooks&zoom=minute", ".forecast .lines[d^=M]"),
         "queue": ("queue?queue=0:order-timeouts&workers=3&ms=900", ".forecast .ahead[d^=M]"),
         "dead": ("jobs?queue=0:mails&state=dead", "tbody tr"),
         "reason": ("jobs?queue=0:mails&state=dead&kind=mailbox%20full", "tbody tr"),
@@ -75,6 +76,8 @@ class Appearance(BoardTest):
         worker = demo.Worker(redis.Redis(port=server.port))
         worker.start()
         self.addCleanup(worker.stop)
+        if PICTURES:
+            self.workers = self.connected(server)
         board = self.board(server, "--allow-actions")
         axe = Axe()
         for theme, width in [("light", 320), ("light", 1280), ("dark", 1280)]:
@@ -84,7 +87,7 @@ class Appearance(BoardTest):
                 expect(page.locator(there).first).to_be_visible()
                 self.check(axe, page, f"{name}, {theme}, {width}", COLOURS if theme == "dark" else None)
                 self.assertEqual(page.evaluate("document.documentElement.scrollWidth > innerWidth"), False, f"{name} at {width}")
-                if PICTURES and name not in ("delayed", "reason", "blocked", "result", "recurring of all", "search", "flow") and (name == "queue" or (width, theme) == (1280, "light")):
+                if PICTURES and name not in ("delayed", "reason", "blocked", "result", "recurring of all", "search") and (name == "queue" or (width, theme) == (1280, "light")):
                     self.picture(page, f"{name}{'' if theme == 'light' else '-dark'}{'' if width > 400 else '-phone'}")
             page.goto(board.url + "queue?queue=0:mails")
             page.locator(".actions").get_by_role("button", name="Purge").click()
@@ -169,7 +172,31 @@ class Appearance(BoardTest):
         found = axe.run(page, options={"resultTypes": ["violations"], **(rules or {})})
         self.assertEqual(found.violations_count, 0, f"{what}: {found.generate_report()}")
 
+    def connected(self, server):
+        """Clients that wait for jobs."""
+        clients = [redis.Connection(port=server.port) for _ in range(4)]
+        for client in clients:
+            self.addCleanup(client.disconnect)
+            client.send_command("DQ.BPOP", "newsletter", 0)
+        return server, clients
+
+    def deploy(self, page):
+        """The workers go, and others come."""
+        expect(page.locator("path.past")).to_have_attribute("d", re.compile("(M[^M]+){20}"))
+        server, clients = self.workers
+        for client in clients:
+            client.disconnect()
+        expect(page.locator(".readout")).to_contain_text("4 workers of any queue went")
+        self.connected(server)
+        expect(page.locator(".readout")).to_contain_text("went, 4 came")
+        # Until the mark has moved on.
+        width = float(page.locator("svg.forecast").get_attribute("viewBox").split()[2])
+        place = lambda: float(re.match("M([0-9.]+)", page.locator("path.shift").get_attribute("d"))[1])  # noqa: E731
+        wait_until("it is not of this moment", lambda: place() < 0.4 * width)
+
     def picture(self, page, name):
+        if name == "deploy":
+            self.deploy(page)
         if name == "queues":
             expect(row(page, "webhooks").locator(".trend path")).to_have_attribute("d", re.compile("(M[^M]+){12}"))
         page.screenshot(path=os.path.join(PICTURES, f"{name}.png"))
