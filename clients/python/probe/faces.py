@@ -45,16 +45,33 @@ class Reports(dq.Hooks):
         emit("lost", job=job.id)
 
 
+class Deaths(dq.Hooks):
+    def dead(self, queue, job):
+        said = {name: getattr(job, name) for name in ("reason", "attempts", "kind", "data")}
+        emit("dead", job=job.id, queue=queue, headers=dict(job.headers), **said)
+
+
 class Hostile(dq.Hooks):
     def _raise(self, *_):
         raise HOSTILE[1]
 
-    before = after = failed = lost = _raise
+    before = after = failed = lost = dead = _raise
+
+
+def ruled(worker, order, one):
+    """Adds the handlers that have a rule."""
+    for each in order.get("handlers") or []:
+        if "cron" in each:
+            worker.cron(each["cron"], tz=each.get("tz"), kind=each["kind"], lease=each["lease_ms"] * MS)(one)
+        elif "every_ms" in each:
+            worker.every(each["every_ms"] * MS, kind=each["kind"], lease=each["lease_ms"] * MS)(one)
 
 
 def handlers(order, one, many):
     made = []
     for each in order.get("handlers") or [{}]:
+        if "cron" in each or "every_ms" in each:
+            continue
         backoff, lease = each.get("backoff_ms"), each.get("lease_ms")
         made.append(
             dq.Handler(
@@ -79,8 +96,9 @@ def options(order, around, hostile):
     for name in ("drain", "wait", "lease"):
         if order.get(f"{name}_ms") is not None:
             given[name] = order[f"{name}_ms"] * MS
+    given["hooks"] = [Deaths()] if order.get("dead") else []
     if order.get("hooks"):
-        given["hooks"] = [Hostile() if order["hooks"] == "hostile" else Reports()]
+        given["hooks"].append(Hostile() if order["hooks"] == "hostile" else Reports())
     if order.get("around"):
         given["around"] = [hostile if order["around"] == "hostile" else around]
     return given
@@ -178,6 +196,7 @@ class Sync:
     def do_worker(self, order):
         queues = [self.queues[name] for name in order["queues"]]
         made = dq.Worker(queues, *handlers(order, handle, handle_batch), **options(order, around, hostile_around))
+        ruled(made, order, handle)
         emit("running")
         if self.worker is not None:
             threading.Thread(target=made.run, kwargs={"signals": False}, daemon=True).start()
@@ -243,6 +262,7 @@ class Async:
         queues = [self.queues[name] for name in order["queues"]]
         given = options(order, around_async, hostile_around_async)
         self.worker = dq.asyncio.Worker(queues, *handlers(order, handle_async, handle_batch_async), **given)
+        ruled(self.worker, order, handle_async)
         emit("running")
         self.running = aio.create_task(self.run())
 

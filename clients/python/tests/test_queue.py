@@ -40,8 +40,8 @@ def call(method, *args, **options):
 
 def test_recurring_jobs_are_what_the_contract_says():
     assert call("every", 60, {"a": 1}, id="e", until=AT, times=3, grace=5, jitter=1, first=AT) == (
-        "DQ.ADD", b"q", b"e", b'{"a":1}', "EVERY", 60_000, "UNTIL", AT_MS, "TIMES", 3, "GRACE", 5000, "JITTER", 1000,
-        "REPLACE", "AT", AT_MS,
+        "DQ.ADD", b"q", b"e", b'{"a":1}', "EVERY", 60_000, "AT", AT_MS, "UNTIL", AT_MS, "TIMES", 3, "GRACE", 5000,
+        "JITTER", 1000, "REPLACE",
     )  # fmt: skip
     assert call("cron", "0 9 * * MON-FRI", b"x", id="c", tz="Europe/Berlin", attempts=2) == (
         "DQ.ADD", b"q", b"c", b"x", "CRON", "0 9 * * MON-FRI", "TZ", "Europe/Berlin", "ATTEMPTS", 2, "REPLACE",

@@ -72,7 +72,7 @@ def test_a_producer(rights):
 
 
 def test_a_program_that_sets_shares(rights, dq_server):
-    (words,) = [line.split("`")[1].split() for line in PAGE.read_text().splitlines() if "- `+dq.groupset" in line]
+    (words,) = [line.split("`")[1].split() for line in PAGE.read_text().splitlines() if "| `+dq.groupset" in line]
     dq_server.client.execute_command("ACL", "SETUSER", "library-producer", *words)
     with dq.Queue(rights("library-producer"), "q") as queue:
         acme = queue.group("acme")

@@ -247,7 +247,8 @@ def a_refusal_names_job_argument_and_value(world):
     args = {"id": "nightly", "expression": "0 9 * * *", "tz": "Europe/Berln"}
     said = world.producer().ask("call", "refused", queue="q", method="cron", args=args)["error"]
     assert said.replace('"', "'").endswith(
-        ": job 'nightly' of queue 'q': the server refused tz='Europe/Berln': ERR TZ is not the name of a known time zone"
+        ": job 'nightly' of queue 'q': "
+        "the server refused tz='Europe/Berln': ERR TZ is not the name of a known time zone"
     ), said
 
 

@@ -156,30 +156,32 @@ fn python(page: &str) -> String {
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Optional
 
-from ._reading import FailedAttempt, durations, history_of, ids_of, maybe_id, prose, results_of, steps_of
+from ._reading import FailedAttempt, Said, durations, history_of, ids_of, maybe_id, prose, results_of, steps_of
 from ._rule import Rule
-from .codec import id_from
+from .codec import Codec, id_from
 from .times import maybe_duration, maybe_from_ms
 
 
 @dataclass(frozen=True)
-class JobInfo:
-    """{ABOUT}"""
+class JobInfo(Said):
+    """{ABOUT} Its ``data``, ``kind`` and ``headers`` are those of the payload."""
 
-{declared}    fields: Mapping[str, Any]
+{declared}    fields: Mapping[str, Any] = field(repr=False)
     """{REST}"""
+    _codec: Codec = field(repr=False, compare=False)
 
     @staticmethod
-    def read(reply: Optional[dict[bytes, Any]]) -> Optional[JobInfo]:
+    def read(reply: Optional[dict[bytes, Any]], codec: Codec) -> Optional[JobInfo]:
         if reply is None:
             return None
         fields = {{name.decode(): value for name, value in reply.items()}}
         return JobInfo(
 {read}            fields=fields,
+            _codec=codec,
         )
 "#,
         by = by(LIBRARIES),

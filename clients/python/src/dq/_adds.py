@@ -362,9 +362,9 @@ class Adds:
         grace: an occurrence that is this late is skipped.
         jitter: each occurrence is due up to this much later.
         """
-        rule = ["EVERY", to_ms(interval, "interval", 1000), *words.rule(until, times, grace, jitter)]
-        rule += [*job_options(_labelled(options, kind)), "REPLACE", *words.due(None, first)]
-        call = self._add(data, words.new(id), kind, headers, rule)
+        when = ["EVERY", to_ms(interval, "interval", 1000), *words.due(None, first)]
+        when += words.rule(until, times, grace, jitter)
+        call = self._rule(when, data, id=id, kind=kind, headers=headers, options=options)
         return self._run([call], lambda replies: words.maybe_id(replies[0]))
 
     def cron(
@@ -383,7 +383,11 @@ class Adds:
         **options: Unpack[JobOptions],
     ) -> Optional[str]:
         """Adds a recurring job by a cron expression, in the zone ``tz`` (an IANA name; default UTC). See ``every``."""
-        rule = ["CRON", expression, *(["TZ", tz] if tz else []), *words.rule(until, times, grace, jitter)]
-        rule += [*job_options(_labelled(options, kind)), "REPLACE"]
-        call = self._add(data, words.new(id), kind, headers, rule)
+        when = ["CRON", expression, *(["TZ", tz] if tz else []), *words.rule(until, times, grace, jitter)]
+        call = self._rule(when, data, id=id, kind=kind, headers=headers, options=options)
         return self._run([call], lambda replies: words.maybe_id(replies[0]))
+
+    def _rule(self, when: list[Any], data: Any, *, id: Bytes, kind: Any, headers: Any, options: Any) -> Any:
+        """The command that adds a recurring job, or (with asyncio hooks) the steps to it."""
+        said = [*when, *job_options(_labelled(options, kind)), "REPLACE"]
+        return self._add(data, words.new(id), kind, headers, said)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any, Callable, Optional
 
@@ -12,7 +13,7 @@ from redis.exceptions import ResponseError
 from . import _trouble
 from ._core import pack
 from ._delivery import Command
-from ._ends import Outcome
+from ._ends import MOST_CUTS, Outcome
 from .errors import Cancelled
 
 
@@ -25,6 +26,13 @@ class Errand:
         self.replies: Optional[list[Any]] = None
         self.is_repeatable = done is not None
         self._done = done
+
+    def answered(self, replies: list[Any]) -> None:
+        """Takes the replies. Raises an error that passes: the errand is sent again."""
+        for reply in replies:
+            if isinstance(reply, ResponseError) and not _trouble.is_final(reply) and not _trouble.is_refusal(reply):
+                raise reply
+        self.end(replies)
 
     def end(self, replies: Optional[list[Any]]) -> None:
         self.replies = replies
@@ -39,6 +47,31 @@ class Errand:
             if isinstance(reply, ResponseError):
                 raise _trouble.refused(reply, command)
         return self.replies
+
+
+class Errands:
+    """Those that are to be sent."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Errand] = deque()
+
+    def add(self, errand: Errand) -> None:
+        self._waiting.append(errand)
+
+    def take(self) -> Optional[Errand]:
+        return self._waiting.popleft() if self._waiting else None
+
+    def put_off(self, errand: Errand, error: BaseException) -> None:
+        """Keeps an errand whose connection was lost, if it may be sent again and did not cut the connection twice."""
+        errand.cuts += _trouble.is_cut(error)
+        if errand.cuts >= MOST_CUTS:
+            errand.end([ResponseError("ERR the commands cut the connection twice: they may be too large")])
+        elif errand.is_repeatable:
+            self._waiting.appendleft(errand)
+
+    def end(self) -> None:
+        while (errand := self.take()) is not None:
+            errand.end(None)
 
 
 def reach(client: Any, key: bytes) -> str:

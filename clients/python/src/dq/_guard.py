@@ -120,6 +120,15 @@ def hook(log: Log, hooks: Any, name: str, *arguments: Any) -> Any:
         return None
 
 
+def hears_of_deaths(hooks: Any, nothing: Any) -> bool:
+    """Whether it has the hook of dead jobs. nothing: the one that does nothing."""
+    try:
+        method = getattr(hooks, "dead", None)
+        return method is not None and getattr(method, "__func__", method) is not nothing
+    except BaseException:
+        return False
+
+
 async def ahook(log: Log, hooks: Any, name: str, *arguments: Any) -> None:
     await awaited(log, hooks, name, hook(log, hooks, name, *arguments))
 

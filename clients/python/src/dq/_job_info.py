@@ -6,19 +6,19 @@ Written from docs/libraries.md by `make generated`; DO NOT EDIT.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Optional
 
-from ._reading import FailedAttempt, durations, history_of, ids_of, maybe_id, prose, results_of, steps_of
+from ._reading import FailedAttempt, Said, durations, history_of, ids_of, maybe_id, prose, results_of, steps_of
 from ._rule import Rule
-from .codec import id_from
+from .codec import Codec, id_from
 from .times import maybe_duration, maybe_from_ms
 
 
 @dataclass(frozen=True)
-class JobInfo:
-    """A job as DQ.GET shows it."""
+class JobInfo(Said):
+    """A job as DQ.GET shows it. Its ``data``, ``kind`` and ``headers`` are those of the payload."""
 
     id: str
     """The job's."""
@@ -86,11 +86,12 @@ class JobInfo:
     """How the jobs ended that it is after, or was."""
     payload_bytes: int
     """The payload's whole length, where `payload` is cut too."""
-    fields: Mapping[str, Any]
+    fields: Mapping[str, Any] = field(repr=False)
     """All fields as the server gave them, also those that this library does not know."""
+    _codec: Codec = field(repr=False, compare=False)
 
     @staticmethod
-    def read(reply: Optional[dict[bytes, Any]]) -> Optional[JobInfo]:
+    def read(reply: Optional[dict[bytes, Any]], codec: Codec) -> Optional[JobInfo]:
         if reply is None:
             return None
         fields = {name.decode(): value for name, value in reply.items()}
@@ -129,4 +130,5 @@ class JobInfo:
             results=results_of(fields.get("results")),
             payload_bytes=fields.get("payload-bytes", 0),
             fields=fields,
+            _codec=codec,
         )

@@ -27,6 +27,11 @@ class Choice:
         self._for_all = said.pop() if len(said) == 1 else None
         self._own = own_s
 
+    @property
+    def said_s(self) -> Optional[float]:
+        """What the worker and its handlers say, if they agree."""
+        return self._own if self._for_all is None else self._for_all
+
     def words(self) -> Sequence[Any]:
         if self._for_all is not None:
             return b"TTR", ms(self._for_all)

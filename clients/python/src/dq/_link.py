@@ -11,8 +11,7 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
-from typing import Any, Callable, Optional
+from typing import Any, Optional
 
 from redis.exceptions import ResponseError
 
@@ -25,6 +24,7 @@ from ._links import BaseLink, Members
 from ._listener import Listener
 from ._listening import Listening
 from ._owner import Base
+from ._watch import DeadHook, Watch
 
 
 class Link(BaseLink):
@@ -42,6 +42,7 @@ class Link(BaseLink):
         self._patience = 0.0
         """When the waiting fetch of a worker that stops is cut, if nothing is heard of the server until then."""
         self.watch: Optional[Watch] = None
+        self._dead_hook = DeadHook(worker._died)
         self._listeners: dict[Listening, Listener] = {}
         self.batcher = threading.Thread(target=self._carry, name="dq-batcher", daemon=True)
 
@@ -156,7 +157,7 @@ class Link(BaseLink):
             try:
                 # Before it is needed: a server that stands still connects nobody, but later reads what was written.
                 self._control.open()
-                self._bell.wait(wait_s(min(self._leases.beat_at, self._notes.next_at, withdraw_at)))
+                self._bell.wait(wait_s(min(self._wake_at, withdraw_at)))
                 self._bell.clear()
                 if self._worker.draining:
                     withdraw_at = self._withdraw()
@@ -166,6 +167,8 @@ class Link(BaseLink):
                 self._tell_some()  # before errands: a full server may refuse those, and ends free memory
                 self._recall()
                 self._run_errands()
+                if self._deaths is not None:
+                    self._look_for_deaths()
                 troubles = 0
             except Exception as error:
                 self._control.leave(error)
@@ -225,23 +228,30 @@ class Link(BaseLink):
             self._unblocked(self._control.ask([unblock], self._answer_s)[0])
 
     def _run_errands(self) -> None:
-        while (errand := self._take_errand()) is not None:
+        while (errand := self._errands.take()) is not None:
             try:
-                self._done(errand, self._control.ask(list(errand.commands), self._answer_s))
+                errand.answered(self._control.ask(list(errand.commands), self._answer_s))
             except Exception as error:
-                self._put_off(errand, error)
+                self._errands.put_off(errand, error)
                 raise
+
+    def _look_for_deaths(self) -> None:
+        while self._deaths is not None and (commands := self._deaths.asks(time.monotonic())):
+            errand = Errand(commands)
+            errand.answered(self._control.ask(commands, self._answer_s))
+            for died in self._heard_of_deaths(errand):
+                self._dead_hook.tell(*died)
 
     def ask(self, delivery: Delivery, commands: list[Command]) -> list[Any]:
         """Sends a handler's commands and returns the replies. Called in the handler's thread."""
         if self.batcher.ident is None:  # in tests
             errand = Errand(commands)
-            self._done(errand, self._control.ask(commands))
+            errand.answered(self._control.ask(commands))
             return errand.answers()
         answered = threading.Event()
         errand = Errand(commands, answered.set)
         delivery.job._listen(answered.set)
-        self._errands.append(errand)
+        self._errands.add(errand)
         self._bell.set()
         answered.wait()
         if errand.replies is None:
@@ -307,7 +317,7 @@ class Link(BaseLink):
             listener.end()
         self._leave()
         troubles = 0
-        while self._returns or self._outcomes:
+        while self._has_more:
             try:
                 if time.monotonic() >= self._finish_by:
                     raise socket.timeout
@@ -315,6 +325,7 @@ class Link(BaseLink):
                     self._control.ask(self._returns, self._answer_s)
                     self._returns = []
                 self._tell_some()
+                self._look_for_deaths()
             except Exception as error:
                 self._control.leave(error)
                 troubles += 1
@@ -360,36 +371,12 @@ class Link(BaseLink):
             self._control.last(self._last_words())
         for line, is_free in (self._waiting, not self._fetching), (self._control, not self.batcher.is_alive()):
             line.close() if is_free else line.cut()
+        self._dead_hook.end(_core.HOOK_S)
 
     def flush(self) -> None:
         """For tests, without a batcher."""
         while self._outcomes:
             self._tell_some()
-
-
-class Watch(threading.Thread):
-    """Tells handlers that their lease or their time is over, even while couriers hang.
-
-    besides: another check to be made; it returns when to look again.
-    """
-
-    def __init__(self, links: Sequence[Link], besides: Callable[[float], float] = lambda _: math.inf) -> None:
-        super().__init__(name="dq-watch", daemon=True)
-        self._links = links
-        self._besides = besides
-        self._ended = False
-        self.bell = threading.Event()
-        for link in links:
-            link.watch = self
-            link.is_kept = True
-
-    def run(self) -> None:
-        while not self._ended:
-            now = time.monotonic()
-            look_at = min([self._besides(now), *(link.look(now) for link in self._links)])
-            self.bell.wait(wait_s(look_at))
-            self.bell.clear()
-
-    def end(self) -> None:
-        self._ended = True
-        self.bell.set()
+        if self._deaths is not None:
+            self._look_for_deaths()
+            self._dead_hook.end(_core.ANSWER_S)

@@ -13,10 +13,12 @@ from redis.exceptions import ResponseError
 
 from . import _trouble
 from ._core import ANSWER_S, LAST_BYTES, SHORTEST_ANSWER_S, SLACK_S, Fetches, pack
+from ._deaths import USUAL_S, Deaths
 from ._delivery import Command, Delivery, as_map
-from ._ends import MOST_CUTS, Outcome, suspended
-from ._errand import Errand, last_unblock, packed, reach
+from ._ends import Outcome, suspended
+from ._errand import Errand, Errands, last_unblock, packed, reach
 from ._idle import Idle
+from ._job_info import JobInfo
 from ._leases import Leases, give_back
 from ._listening import COVER_AFTER_S, MOST_KEYS, Listening
 from ._notes import Notes
@@ -45,10 +47,11 @@ class BaseLink:
         self._leases = Leases()
         self._notes = Notes()
         self._idle = Idle([*self._queues])
+        self._deaths = Deaths(self._queues, worker._lease.said_s or USUAL_S) if worker._wants_dead else None
         self._all_listening = [Listening(key) for key in self._queues] if len(self._queues) <= MOST_KEYS else []
         self._listen_at = math.inf
         """When the next job may need a listener, which hears of its loss."""
-        self._errands: deque[Errand] = deque()
+        self._errands = Errands()
         self._lengths: dict[int, float] = {}
         """The lengths of leases, by the TTR of the job."""
         self._outcomes: deque[Outcome] = deque()
@@ -71,6 +74,16 @@ class BaseLink:
         """Someone renews the leases."""
         self.trouble: Optional[Exception] = None
         """The last error."""
+
+    @property
+    def _wake_at(self) -> float:
+        """When the batcher has something to do, unless it is woken before."""
+        return min(self._leases.beat_at, self._notes.next_at, self._deaths.look_at if self._deaths else math.inf)
+
+    @property
+    def _has_more(self) -> bool:
+        """Whether a link that stops must still talk to the server."""
+        return bool(self._returns or self._outcomes or (self._deaths and self._deaths.is_reading))
 
     def _ring(self) -> None:
         """Called when there is something to send."""
@@ -179,6 +192,9 @@ class BaseLink:
             self._outcomes.append(outcome)
             return None
         self._leases.unanswered.pop(outcome.delivery, None)
+        if self._deaths is not None and outcome.verdict == "dead":
+            self._deaths.answered(outcome.delivery.key, outcome.delivery.id, outcome.delivery.due_ms)
+            self._wake_courier()
         if self._base._killer is not None or self._base._returning:
             self._base._told()
         if outcome.verdict in ("lost", "refused"):
@@ -313,6 +329,18 @@ class BaseLink:
         if reply is None:
             self.lose([delivery])
 
+    def say(self, command: Command, refused: Callable[[Command, ResponseError], None]) -> None:
+        """Sends a command once there is a connection, and again until the server has replied."""
+
+        def answered() -> None:
+            (reply,) = errand.replies or (None,)
+            if isinstance(reply, ResponseError):
+                refused(command, reply)
+
+        errand = Errand([command], answered)
+        self._errands.add(errand)
+        self._wake_courier()
+
     def look_up(self, delivery: Delivery, then: Callable[[Delivery, bytes], None]) -> None:
         """Asks why the job's last attempt failed. The reason is told to ``then``, by the batcher."""
 
@@ -324,34 +352,22 @@ class BaseLink:
             then(delivery, (as_map(reply) or {}).get(b"reason") or b"")
 
         errand = Errand([(b"DQ.GET", delivery.key, delivery.id, b"PREFIX", 0)], answered)
-        self._errands.append(errand)
+        self._errands.add(errand)
         self._wake_courier()
+
+    def _heard_of_deaths(self, errand: Errand) -> list[tuple[str, Any]]:
+        """The dead jobs that the server tells of, with the names of their queues."""
+        try:
+            found = self._deaths.heard(errand.replies or [], time.monotonic()) if self._deaths else []
+        except ResponseError as error:
+            self._base._off("the server does not tell of dead jobs: their hook misses some", error)
+            return []
+        queues = [self._queues[key] for key, _ in found]
+        return [(queue.name, JobInfo.read(job, queue.codec)) for queue, (_, job) in zip(queues, found)]
 
     def child(self, key: bytes, job: Mapping[str, Any], like: str) -> Any:
         """The command (or the steps to it) that adds a job to this key, which ``like`` names if the job does not."""
         return self._queues[key]._child(key, job, like)
-
-    def _take_errand(self) -> Optional[Errand]:
-        return self._errands.popleft() if self._errands else None
-
-    def _put_off(self, errand: Errand, error: BaseException) -> None:
-        """Keeps an errand whose connection was lost, if it may be sent again and did not cut the connection twice."""
-        errand.cuts += _trouble.is_cut(error)
-        if errand.cuts >= MOST_CUTS:
-            errand.end([ResponseError("ERR the commands cut the connection twice: they may be too large")])
-        elif errand.is_repeatable:
-            self._errands.appendleft(errand)
-
-    def _done(self, errand: Errand, replies: list[Any]) -> None:
-        """Hands an errand its replies. Raises an error that passes: the errand is sent again."""
-        for reply in replies:
-            if isinstance(reply, ResponseError) and not _trouble.is_final(reply) and not _trouble.is_refusal(reply):
-                raise reply
-        errand.end(replies)
-
-    def _end_errands(self) -> None:
-        while (errand := self._take_errand()) is not None:
-            errand.end(None)
 
     def is_healthy(self, now: float) -> bool:
         """A fetch or a heartbeat was answered, and none is late."""
@@ -376,6 +392,6 @@ class BaseLink:
             left.append(self._leases.held.popitem()[0])
         for delivery in left:
             delivery.job._tell("stopping")
-        self._end_errands()
+        self._errands.end()
         self._base._left(left)
         self._returns += give_back(left)

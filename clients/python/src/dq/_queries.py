@@ -90,7 +90,11 @@ class Queries(Rules):
         prefix: how many bytes of payload, result, results and steps to show. ``payload_bytes`` is the whole length.
         """
         options = words.number("PREFIX", prefix, 0)
-        return self._one(id, "DQ.GET", words.bytes_of(id), *options, read=lambda reply: JobInfo.read(as_map(reply)))
+
+        def read(reply: Any) -> Optional[JobInfo]:
+            return JobInfo.read(as_map(reply), self.codec)
+
+        return self._one(id, "DQ.GET", words.bytes_of(id), *options, read=read)
 
     def peek(
         self,

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, Optional
 
 from ._delivery import as_map
-from .codec import id_from
+from .codec import Codec, Envelope, decoded, id_from
 from .times import from_ms
 
 
@@ -23,6 +23,29 @@ class FailedAttempt:
     how: str
     """``nacked``, ``fatal`` or ``timeout``."""
     reason: Optional[str]
+
+
+class Said:
+    """What a job's payload says."""
+
+    payload: bytes
+    _codec: Codec
+
+    @property
+    def data(self) -> Any:
+        """The payload, decoded. Raises PayloadError if it cannot be."""
+        envelope = Envelope.read(self.payload)
+        return decoded(self._codec, self.payload, "payload") if envelope is None else envelope.data
+
+    @property
+    def kind(self) -> Optional[str]:
+        envelope = Envelope.read(self.payload)
+        return envelope.kind if envelope else None
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        envelope = Envelope.read(self.payload)
+        return envelope.headers if envelope else {}
 
 
 def prose(raw: Optional[bytes]) -> Optional[str]:

@@ -11,10 +11,10 @@ from . import _ends, _guard
 from ._core import DRAIN_S, WAIT_S, Handlers
 from ._delivery import Delivery
 from ._health import Health
-from ._intake import Intake
 from ._leases import Choice
 from ._links import Members
 from ._options import near_misses
+from ._ruled import Ruled
 from ._texts import NOTHING, Said, name, show, traced
 from ._turns import NEVER, Isolation
 from .errors import ConfigurationError, TimedOut
@@ -31,11 +31,12 @@ NAMED = 5
 
 
 @near_misses("Worker")
-class BaseWorker(Intake[Q]):
+class BaseWorker(Ruled[Q]):
     """Runs handlers on the jobs of one or several queues.
 
     queues: one, or several in strict order; with ``weights``, each comes first in its share of the fetches.
-    handlers: functions, or what ``@handler`` makes of them; ``@worker.job("kind")`` adds more.
+    handlers: functions, or what ``@handler`` makes of them; ``@worker.job("kind")`` adds more, ``@worker.cron`` and
+        ``@worker.every`` those of recurring jobs.
     concurrency: how many handlers run at a time.
     prefetch: how many more jobs may be in hand, so that short handlers need not wait for the network.
     lease: how long a job stays with a worker that crashed, if neither the job, its queue nor its handler says.

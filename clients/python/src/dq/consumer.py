@@ -10,7 +10,8 @@ from typing import Optional
 from . import _core
 from ._consumer import ALONE_EVERY_S, JobConsumer
 from ._delivery import Delivery
-from ._link import Link, Watch
+from ._link import Link
+from ._watch import Watch
 from .job import Job
 from .queue import Queue
 from .times import Duration, seconds

@@ -149,15 +149,15 @@ def handler(function: Optional[F] = None, **options: Any) -> Union[Handler[F], C
     retry_on: only errors of these types are tried again; all others end the job, as ``GiveUp`` does.
     give_up_on: errors of these types end the job.
     """
-    for name in options.keys() - set(_OPTIONS):  # now, and not when the decorator is applied
-        raise unknown("handler", name, _OPTIONS)
+    for name in options.keys() - set(OPTIONS):  # now, and not when the decorator is applied
+        raise unknown("handler", name, OPTIONS)
     if function is not None:
         return Handler(function, **options)
     Handler(_nothing, **options)
     return lambda function: Handler(function, **options)
 
 
-_OPTIONS = ("kind", "attempts", "backoff", "lease", "batch", "fill", "timeout", "retry_on", "give_up_on")
+OPTIONS = ("kind", "attempts", "backoff", "lease", "batch", "fill", "timeout", "retry_on", "give_up_on")
 
 
 def _nothing(job: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ._job_info import JobInfo
 from .job import BaseJob
 
 
@@ -30,3 +31,11 @@ class Hooks:
 
     def lost(self, job: BaseJob) -> Any:
         """The job was cancelled, or its lease expired before it was acknowledged, so another worker may have it."""
+
+    def dead(self, queue: str, job: JobInfo) -> Any:
+        """The job died: its attempts are used up, its handler gave it up, or a job that it was after died.
+
+        Called by the worker that the server told, in a thread of its own. If it died with its lease or with another
+        job, each worker that has this hook finds that, at the latest a lease later: a job may be told of more than
+        once. Not found is what died before the worker's start, and what the queue's DEADLEN took before.
+        """

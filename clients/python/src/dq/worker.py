@@ -25,11 +25,12 @@ from typing import Any, Callable, Optional, Union
 from . import _core, _guard, _trouble
 from ._delivery import Delivery
 from ._errand import wait_s
-from ._link import Link, Watch
+from ._link import Link
 from ._log import be_plain
 from ._running import BaseWorker
 from ._texts import said
 from ._turns import Turns
+from ._watch import Watch
 from .errors import ConfigurationError
 from .job import Job
 from .queue import Queue
@@ -73,6 +74,7 @@ class Worker(BaseWorker[Queue]):
         self._pid = os.getpid()
         be_plain(self.log)
         self._links = self._make_links()
+        self._say(self._said_rules())
         self._started_line()
         self._turns = Turns(len(self._links))
         self._watch = Watch(self._links, self._look_at_limits)
@@ -344,6 +346,7 @@ class Worker(BaseWorker[Queue]):
         """Handles all jobs, in this thread, that are ready or become so meanwhile. Returns how many."""
         self._pid = os.getpid()
         self._links = self._links or self._make_links()
+        self._say(self._said_rules())
         self._watch = Watch([], self._look_at_limits)
         self._watch.daemon = True
         self._watch.start()
@@ -354,6 +357,7 @@ class Worker(BaseWorker[Queue]):
 
     def _drain(self, link: Link) -> int:
         handled = 0
+        link._run_errands()
         while True:
             self._accept(self._screened(link.fetch(self._free(), _core.NO_WAIT_S)))
             if link.trouble is not None:

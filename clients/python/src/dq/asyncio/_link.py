@@ -181,8 +181,7 @@ class Link(BaseLink):
                 # Before it is needed: a server that stands still connects nobody, but later reads what was written.
                 await self._open()
                 with contextlib.suppress(asyncio.TimeoutError):
-                    beat_at = min(self._leases.beat_at, self._notes.next_at)
-                    await within(self._bell.wait(), wait_s(beat_at))
+                    await within(self._bell.wait(), wait_s(self._wake_at))
                 self._bell.clear()
                 self._armed = False
                 # Heartbeats first, so that a command that the server refuses does not keep leases from being renewed.
@@ -190,6 +189,8 @@ class Link(BaseLink):
                 await self._tell_some()  # before errands: a full server may refuse those, and ends free memory
                 await self._recall()
                 await self._run_errands()
+                if self._deaths is not None:
+                    await self._look_for_deaths()
                 troubles = 0
             except asyncio.CancelledError as stopped:
                 await self._control.leave(stopped)  # it may hold unread replies
@@ -245,23 +246,30 @@ class Link(BaseLink):
         self._is_heard = True
 
     async def _run_errands(self) -> None:
-        while (errand := self._take_errand()) is not None:
+        while (errand := self._errands.take()) is not None:
             try:
-                self._done(errand, await self._ask(errand.commands))
+                errand.answered(await self._ask(errand.commands))
             except BaseException as error:
-                self._put_off(errand, error)
+                self._errands.put_off(errand, error)
                 raise
+
+    async def _look_for_deaths(self) -> None:
+        while self._deaths is not None and (commands := self._deaths.asks(time.monotonic())):
+            errand = Errand(commands)
+            errand.answered(await self._ask(commands))
+            for died in self._heard_of_deaths(errand):
+                self._worker._died(*died)
 
     async def ask(self, delivery: Delivery, commands: Sequence[Command]) -> list[Any]:
         """Sends a handler's commands, and returns the replies."""
         if not self.is_kept:  # in tests
             errand = Errand(commands)
-            self._done(errand, await self._ask(commands))
+            errand.answered(await self._ask(commands))
             return errand.answers()
         answered = asyncio.Event()
         errand = Errand(commands, answered.set)
         delivery.job._listen(answered.set)
-        self._errands.append(errand)
+        self._errands.add(errand)
         self._bell.set()
         await answered.wait()
         if errand.replies is None:
@@ -321,12 +329,13 @@ class Link(BaseLink):
             listener.task.cancel()
         self._leave()
         troubles = 0
-        while self._returns or self._outcomes:
+        while self._has_more:
             try:
                 if self._returns:
                     await self._ask(self._returns)
                     self._returns = []
                 await self._tell_some()
+                await self._look_for_deaths()
             except Exception as error:
                 await self._control.leave(error)
                 if _trouble.fatal(error) is not None:

@@ -77,6 +77,7 @@ class Worker(BaseWorker[Queue]):
         self._pid = os.getpid()
         be_plain(self.log)
         self._make_links()
+        await self._say_rules()
         self._started_line()
         if self._health is not None:
             self._health.start()
@@ -130,6 +131,8 @@ class Worker(BaseWorker[Queue]):
             await within(finishing, _core.TELLING_S)
         for link in self._links:
             await link.close()
+        if self._hooking:
+            await asyncio.wait(self._hooking, timeout=_core.HOOK_S)
         if self._health is not None:
             await asyncio.to_thread(self._health.end)
         self._stopped_line()
@@ -175,6 +178,10 @@ class Worker(BaseWorker[Queue]):
             self._stopping.set()
         self._links = [Link(self, members, self._fetches(members)) for members in self._groups()]
         self._turns = Turns(len(self._links))
+
+    async def _say_rules(self) -> None:
+        queue: Any = self.queues[0]
+        self._say([await queue._ready(call) for call in self._said_rules()])
 
     # --- Handling
 
@@ -319,13 +326,16 @@ class Worker(BaseWorker[Queue]):
         self._pid = os.getpid()
         if not self._links:
             self._make_links()
+        await self._say_rules()
         for link in self._links:
+            await link._run_errands()
             while True:
                 self._accept(self._screened(await link.fetch(self._free(), _core.NO_WAIT_S)))
                 if link.trouble is not None:
                     raise _trouble.fatal(link.trouble) or link.trouble
                 while link._outcomes:
                     await link._tell_some()
+                await link._look_for_deaths()
                 if not self._backlog:
                     break
                 while self._backlog:

@@ -1,0 +1,174 @@
+"""11, 12: rules beside their handlers, and the hook of dead jobs. A language joins by its name in HAVE."""
+
+import json
+
+from conftest import EACH, breaks, scenario
+from proxy import Reply, swallow, when
+
+HAVE = {
+    "rules": {"python"},
+    "dead": {"python"},
+}
+
+
+def named(name):
+    return lambda command: command[0].upper() == name
+
+
+# --- 11: the handlers of a worker may have a rule
+
+
+NIGHTLY = {"kind": "nightly", "cron": "0 2 * * *", "tz": "Europe/Berlin", "lease_ms": 60_000}
+OFTEN = {"kind": "often", "every_ms": 1000, "lease_ms": 60_000}
+no_rule = breaks(when(named(b"DQ.ADD"), Reply(b"$5\r\nknown\r\n")))
+
+
+@scenario(11, no_rule, gate=EACH, only=HAVE["rules"])
+def a_rule_beside_its_handler_is_said_at_start(world):
+    """By each worker: a rule that has not changed goes on as it was."""
+    for n in range(2):
+        probe = world.worker(handlers=[NIGHTLY, OFTEN])
+        started = probe.wait("started", job="often", count=2 - n, patience_s=world.patience_s)
+        assert started["kind"] == "often"
+        job = world.get("nightly")
+        assert (job["state"], job["cron"], job["tz"], job["label"]) == (
+            "delayed",
+            "0 2 * * *",
+            "Europe/Berlin",
+            "nightly",
+        )
+        if n:
+            world.until(lambda: len(world.proxy.commands(b"DQ.ADD")) == 4, "both have said both")
+            assert world.get("nightly")["due"] == job["due"] and world.get("often")["runs"] >= 2
+        probe.finish()
+
+
+@scenario(11, no_rule, gate=True, only=HAVE["rules"])
+def a_rule_is_said_once_the_server_is_there(world):
+    port = world.proxy.port
+    world.server.kill()
+    probe = world.worker(place={"url": f"redis://127.0.0.1:{port}"}, handlers=[NIGHTLY])
+    world.until(lambda: world.proxy.connections > 1, "it has tried")
+    world.server.start()
+    world.until(lambda: world.state("nightly") == "delayed", "it is said")
+    probe.finish()
+
+
+def a_good_rule(world):
+    world.rule = NIGHTLY
+
+
+@scenario(11, a_good_rule, gate=EACH, only=HAVE["rules"])
+def a_rule_that_the_server_refuses_ends_the_worker(world):
+    """It says which, and why: a rule that is not said would be missed at night."""
+    probe = world.producer()
+    probe.order("worker", queues=["q"], handlers=[getattr(world, "rule", {**NIGHTLY, "cron": "0 25 * * *"})])
+    error = probe.wait("error", patience_s=world.patience_s)
+    assert "nightly" in error["message"] and "0 25 * * *" in error["message"], error
+
+
+# --- 12: what has died
+
+
+LOST = {"do": "give_up", "reason": "no such order"}
+
+
+def deaths(probe):
+    return [(event["job"], event["reason"]) for event in probe.events("dead")]
+
+
+@scenario(12, breaks(when(named(b"DQ.GET"), Reply(b"$-1\r\n"))), gate=EACH, only=HAVE["dead"])
+def the_worker_whose_answer_is_dead_calls_the_hook(world):
+    """With the job as it is then, and its payload decoded; no other worker does."""
+    for n in range(3):
+        world.add(f"j{n}", {"dq": 1, "kind": "sell", "data": LOST, "headers": {"tenant": "acme"}})
+    tried = {"dq": 1, "kind": "sell", "data": {"do": "throw", "message": "as always"}}
+    world.add("tried", tried, "ATTEMPTS", 2, "BACKOFF", 1, 10)
+    world.add("good", {"dq": 1, "kind": "sell", "data": {}})
+    probes = [world.worker(dead=True, handlers=[{"kind": "sell", "lease_ms": 1000}]) for _ in range(2)]
+    world.until(lambda: world.len("DEAD") == 4, "four are dead")
+    world.until(lambda: sum(len(deaths(probe)) for probe in probes) >= 4, "all are told")
+    # Each has looked for deaths by time since, and found none.
+    looked = len(world.proxy.commands(b"DQ.PEEK"))
+    world.until(lambda: len(world.proxy.commands(b"DQ.PEEK")) >= looked + 4, "they look again")
+    for probe in probes:
+        probe.finish()
+    told = [event for probe in probes for event in probe.events("dead")]
+    assert sorted(event["job"] for event in told) == ["j0", "j1", "j2", "tried"], told
+    for event in told:
+        is_tried = event["job"] == "tried"
+        record = [event[name] for name in ("queue", "kind", "headers", "attempts")]
+        assert record == ["q", "sell", {} if is_tried else {"tenant": "acme"}, 1 + is_tried], event
+        assert event["data"] == (tried["data"] if is_tried else LOST), event
+        assert event["reason"].endswith("as always" if is_tried else "no such order"), event
+
+
+def lose(world, id, ttr_ms=1):
+    """Another worker takes a job, and is lost: it dies with its lease, and with it what is after it."""
+    with world.db.pipeline() as pipeline:  # none that waits is faster
+        pipeline.execute_command("DQ.ADD", "q", id, json.dumps({"of": id}), "ATTEMPTS", 1, "TTR", ttr_ms)
+        pipeline.execute_command("DQ.ADD", "q", f"after {id}", "{}", "AFTER", 1, id, "ONDEAD", "DIE")
+        pipeline.execute_command("DQ.POP", "q", "ID", id)
+        pipeline.execute()
+
+
+@scenario(12, breaks(when(named(b"DQ.PEEK"), Reply(b"*0\r\n"))), gate=EACH, only=HAVE["dead"])
+def deaths_by_time_are_found_by_every_worker(world):
+    """Once by each, however often it looks; none of before its start."""
+
+    lose(world, "old")
+    world.until(lambda: world.len("DEAD") == 2, "the old ones are dead")
+    probes = [world.worker(dead=True, handlers=[{"lease_ms": 1000}]) for _ in range(2)]
+    # Its first question is when it began.
+    world.until(lambda: len(world.proxy.commands(b"DQ.PEEK")) >= 2, "both look")
+    for n in range(3):
+        lose(world, f"j{n}")
+        for probe in probes:
+            probe.wait("dead", job=f"j{n}", patience_s=world.patience_s)
+            probe.wait("dead", job=f"after j{n}", patience_s=world.patience_s)
+    for probe in probes:
+        probe.finish()
+        assert sorted(deaths(probe)) == sorted(
+            told for n in range(3) for told in ((f"j{n}", "lease ended"), (f"after j{n}", f"after j{n}: dead"))
+        )
+        assert probe.events("dead", job="j0")[0]["data"] == {"of": "j0"}
+
+
+@scenario(12, breaks(when(named(b"DQ.PEEK"), Reply(b"*0\r\n"))), only=HAVE["dead"])
+def what_died_while_nobody_could_look_is_told_later(world):
+    probe = world.worker(dead=True, handlers=[{"lease_ms": 1000}])
+    world.until(lambda: world.proxy.commands(b"DQ.PEEK"), "it looks")
+    lose(world, "j", ttr_ms=2000)
+    world.server.kill()
+    world.until(lambda: world.proxy.connections > 4, "it notices")
+    world.server.start()
+    assert probe.wait("dead", job="j", patience_s=world.patience_s)["reason"] == "lease ended"
+    probe.finish()
+
+
+def may_look(world):
+    world.withheld = []
+
+
+@scenario(32, may_look, gate=EACH, only=HAVE["dead"])
+def without_the_right_to_look_only_its_own_deaths_are_told(world):
+    rights = ["on", ">pw", "~*", "&*", "+@all", *getattr(world, "withheld", ["-dq.peek"])]
+    world.db.execute_command("ACL", "SETUSER", "worker", "reset", *rights)
+    place = {"url": f"redis://worker:pw@127.0.0.1:{world.proxy.port}"}
+    probe = world.worker(place=place, dead=True, handlers=[{"lease_ms": 1000}])
+    world.until(lambda: len(world.proxy.commands(b"DQ.PEEK")) >= 1, "it looks")
+    world.add("j", LOST)
+    probe.wait("dead", job="j", patience_s=world.patience_s)
+    probe.finish()
+    said = [line for line in world.log_text().splitlines() if "dq.peek" in line.lower()]
+    assert len(said) == 1, said
+
+
+@scenario(12, breaks(swallow(b"DQ.NACK", b"$5\r\nready\r\n")), gate=EACH, only=HAVE["dead"])
+def a_death_at_the_stop_is_told(world):
+    world.add("j", {"do": "stubborn", "ms": 1000}, "ATTEMPTS", 1)
+    world.add("k", {"do": "throw", "message": "no", "ms": 0}, "ATTEMPTS", 1, "DELAY", 0)
+    probe = world.worker(concurrency=2, dead=True, hooks=True, handlers=[{"lease_ms": 60_000, "timeout_ms": 500}])
+    probe.wait("started", job="j")
+    probe.finish()
+    assert {job for job, _ in deaths(probe)} == {"j", "k"}, deaths(probe)
