@@ -3,7 +3,6 @@ package dq
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -32,12 +31,11 @@ func (q *Queue) AddMany(ctx context.Context, jobs []NewJob) ([]string, error) {
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
-	send := q.all
 	if slices.ContainsFunc(jobs, func(job NewJob) bool { return len(job.After) > 0 || job.AfterGroup != "" }) {
-		send = q.transaction
+		return q.together(ctx, jobs, all)
 	}
 	made := packed(all)
-	replies, err := send(ctx, made.calls)
+	replies, err := q.all(ctx, made.calls)
 	return q.idsOf(ctx, jobs, made, replies, err)
 }
 
@@ -135,7 +133,11 @@ func (q *Queue) Chain(ctx context.Context, jobs []NewJob) ([]string, error) {
 			chain[at].ID = q.idIn(q.key(chain[0].ID), newID())
 		}
 	}
-	return q.AddMany(ctx, chain)
+	all, err := q.addsOf(ctx, chain)
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	return q.together(ctx, jobs, all)
 }
 
 // idIn makes an id that belongs to the shard of key.
@@ -194,12 +196,4 @@ func (p *packing) call(chunk []int) words {
 		call = append(call, p.all[at].id, p.all[at].payload)
 	}
 	return append(call, first.options...)
-}
-
-// transaction sends calls of one key in a MULTI.
-func (q *Queue) transaction(ctx context.Context, calls []words) ([]any, error) {
-	if slices.ContainsFunc(calls, func(call words) bool { return call[1] != calls[0][1] }) {
-		return nil, errors.New("dq: jobs that come after each other must be of one shard")
-	}
-	return q.sent(ctx, calls, q.client.TxPipelined)
 }

@@ -153,7 +153,8 @@ func (q *Queue) node(ctx context.Context, key string) (*redis.Client, error) {
 	return nodeOf(ctx, q.client, key)
 }
 
-// all sends several calls in one round trip, as those to the shards of a queue.
+// all sends several calls in one round trip, as those to the shards of a queue. It returns the replies up to the first
+// error.
 func (q *Queue) all(ctx context.Context, calls []words) ([]any, error) {
 	if len(calls) == 1 {
 		reply, err := q.do(ctx, calls[0])
@@ -164,16 +165,9 @@ func (q *Queue) all(ctx context.Context, calls []words) ([]any, error) {
 			return nil, err
 		}
 	}
-	return q.sent(ctx, calls, q.client.Pipelined)
-}
-
-type sending = func(context.Context, func(redis.Pipeliner) error) ([]redis.Cmder, error)
-
-// sent returns the replies up to the first error.
-func (q *Queue) sent(ctx context.Context, calls []words, send sending) ([]any, error) {
 	commands, err := within(ctx, func() ([]*redis.Cmd, error) {
 		commands := make([]*redis.Cmd, len(calls))
-		_, _ = send(ctx, func(pipe redis.Pipeliner) error { // each command has its own error
+		_, _ = q.client.Pipelined(ctx, func(pipe redis.Pipeliner) error { // each command has its own error
 			for at, call := range calls {
 				commands[at] = pipe.Do(ctx, call...)
 			}

@@ -13,6 +13,7 @@ HAVE = {
     "wait_for": {"go", "java", "node", "python", "rust"},
     "spawn": {"go", "java", "node", "python", "rust"},
     "join": {"go", "java", "node", "python", "rust"},
+    "once": {"go", "node", "python", "rust"},
     "cluster": {"go", "node", "python", "rust"},
 }
 KEEP_MS = 600_000
@@ -243,6 +244,27 @@ def jobs_of_a_join_that_ran_and_went_are_not_added_again(world):
     gone.set()
     assert UNKNOWN in asking.wait("refused", tag="join", patience_s=world.patience_s)["error"]
     assert world.len() == 0 and len(probe.events("started")) == 4
+
+
+@scenario(21, sees_nothing, gate=EACH, only=HAVE["once"])
+def jobs_after_each_other_whose_answer_is_lost_run_once(world):
+    probe, asking = world.worker(concurrency=3), world.producer()
+    for n, verdict in enumerate((CutBeforeReply(), Cut())):
+        cuts(world, verdict)
+        jobs = [{"id": f"a{n}", "data": {}}, {"id": f"b{n}", "data": {}, "after": [f"a{n}"], "keep": KEEP_MS}]
+        assert asking.call("q", "add_many", jobs=jobs) == [f"a{n}", f"b{n}"]
+        world.done(f"b{n}")
+    assert len(probe.events("started")) == 4
+
+
+@scenario(21, breaks(when(lambda it: it[0].upper() == b"DQ.CFGGET", Reply(b"*0\r\n"))), gate=True, only=HAVE["once"])
+def a_join_is_not_sent_again_where_others_may_have_pushed_it_out(world):
+    asking = world.producer()
+    world.db.execute_command("DQ.CFGSET", "q", "DONELEN", 1)
+    cuts(world, Cut())
+    args = {"jobs": PARTS, "then": {"data": {}}}
+    assert UNKNOWN in asking.ask("call", "refused", queue="q", method="join", args=args)["error"]
+    assert world.len() == 0
 
 
 # --- Handlers that wait for other jobs

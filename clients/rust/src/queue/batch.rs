@@ -1,6 +1,6 @@
 //! Commands that add many jobs of one key.
 
-use super::new_job::Options;
+use super::new_job::{IfExists, Options};
 use super::NewJob;
 use crate::error::Error;
 use crate::server::answer;
@@ -23,13 +23,20 @@ const SPARE_BYTES: usize = 128;
 pub(super) struct Placed {
     pub at: usize,
     pub id: Vec<u8>,
-    pub is_own: bool,
+    /// Whether the id is the program's.
+    pub is_given: bool,
     payload: Vec<u8>,
     /// Shared with the job before, if equal: most are.
     pub options: Arc<Options>,
 }
 
 impl Placed {
+    /// Whether the library has made the id. Such a job cannot be refused: a nil reply means that an earlier sending
+    /// added it.
+    pub fn is_own(&self) -> bool {
+        !self.is_given && self.options.if_exists != IfExists::OnlyReplace
+    }
+
     fn size(&self) -> usize {
         self.id.len() + self.payload.len()
     }
@@ -47,7 +54,10 @@ pub(super) struct Making {
 }
 
 impl Making {
-    pub fn placed(&mut self, (id, is_own, job): (Vec<u8>, bool, NewJob)) -> Result<Placed, Error> {
+    pub fn placed(
+        &mut self,
+        (id, is_given, job): (Vec<u8>, bool, NewJob),
+    ) -> Result<Placed, Error> {
         let (payload, options) = job.parts()?;
         if options != *self.last {
             self.last = Arc::new(options);
@@ -56,7 +66,7 @@ impl Making {
         Ok(Placed {
             at: self.made - 1,
             id,
-            is_own,
+            is_given,
             payload,
             options: self.last.clone(),
         })

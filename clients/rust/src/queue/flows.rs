@@ -27,17 +27,12 @@ impl Queue {
         let batches = shards.iter().map(|(key, group)| Batch::of(key, group));
         let batches: Vec<Batch> = batches.collect::<Result<_, _>>()?;
         for (batch, (key, group)) in batches.into_iter().zip(shards) {
-            let after = || group.iter().flat_map(|each| &each.options.after);
-            let sent = match group.iter().any(|each| each.options.is_of_flow()) {
-                true => self.transact(&key, &batch).await,
-                false => self.send(&key, batch).await,
-            };
-            let replies = match sent {
-                Err(error) => return Err(self.naming_unheld(error, after()).await),
-                Ok(replies) => replies,
+            let replies = match group.iter().any(|each| each.options.is_of_flow()) {
+                true => self.together(&key, &group).await?,
+                false => self.send(&key, batch).await?,
             };
             for (each, reply) in group.into_iter().zip(replies) {
-                ids[each.at] = added(each.is_own, each.id, reply);
+                ids[each.at] = added(each.is_own(), each.id, reply);
             }
         }
         Ok(ids)
@@ -50,7 +45,7 @@ impl Queue {
         let mut making = Making::default();
         for mut job in jobs {
             self.adding(&mut job);
-            let is_own = job.options.is_own();
+            let is_given = job.options.id.is_some();
             let id = self.id_for(&mut job, || ids.next())?;
             let key = self.key(&id);
             let at = shards.iter().position(|(known, _)| known == key);
@@ -58,7 +53,7 @@ impl Queue {
                 shards.push((key.clone(), Vec::new()));
                 shards.len() - 1
             });
-            shards[at].1.push(making.placed((id, is_own, job))?);
+            shards[at].1.push(making.placed((id, is_given, job))?);
         }
         Ok(shards)
     }
@@ -114,18 +109,18 @@ impl Queue {
             if let Some(before) = group.last() {
                 job.options.after = vec![before.id.clone()];
             }
-            let is_own = job.options.is_own();
+            let is_given = job.options.id.is_some();
             let id = self.id_for(&mut job, new_id)?;
-            group.push(making.placed((id, is_own, job))?);
+            group.push(making.placed((id, is_given, job))?);
         }
         let Some(first) = group.first() else {
             return Ok(Vec::new());
         };
         let key = self.key(&first.id).clone();
-        let replies = self.transact(&key, &Batch::of(&key, &group)?).await?;
+        let replies = self.together(&key, &group).await?;
         let ids = group.into_iter().zip(replies).map(|(each, reply)| {
             let exists = || Error::Exists(values::lossy(each.id.clone()));
-            added(each.is_own, each.id.clone(), reply).ok_or_else(exists)
+            added(each.is_own(), each.id.clone(), reply).ok_or_else(exists)
         });
         ids.collect()
     }
@@ -141,11 +136,5 @@ impl Queue {
             );
         }
         Ok(replies)
-    }
-
-    /// In one transaction, so no worker finishes one of the jobs before the next one names it.
-    async fn transact(&self, key: &[u8], batch: &Batch) -> Result<Vec<Value>, Error> {
-        let pipe = batch.transaction();
-        batch.executed(answers(&pipe, self.server().ask_all(key, &pipe).await?)?)
     }
 }

@@ -19,6 +19,7 @@ mod rules;
 pub(crate) mod said;
 mod settings;
 mod stats;
+mod together;
 mod waits;
 
 pub use adding::Adding;
