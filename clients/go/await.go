@@ -37,9 +37,6 @@ func AddAndWait[T any](ctx context.Context, queue *Queue, data any, options *Job
 }
 
 func (q *Queue) wait(ctx context.Context, id string) (ending, error) {
-	if q.inline != nil {
-		return q.inline.wait(ctx, id)
-	}
 	if err := ctx.Err(); err != nil {
 		return ending{}, err
 	}

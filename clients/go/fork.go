@@ -82,6 +82,9 @@ func (j *Job) join(
 	if slices.EqualFunc(ids, d.results, func(id string, each ending) bool { return id == each.id }) {
 		return resultsOf(d.results, d.source.codec), d.keep(ctx, afterPrefix+name, packEndings(d.results))
 	}
+	if d.source.desk != nil {
+		return nil, d.source.desk.lacks("to wait for jobs")
+	}
 	if slices.ContainsFunc(ids, func(id string) bool { return d.source.key(id) != d.queue }) {
 		return nil, errors.New("dq: a job can only wait for jobs of its own shard")
 	}

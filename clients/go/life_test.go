@@ -10,10 +10,8 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -329,63 +327,6 @@ func TestHealthByHTTP(t *testing.T) {
 }
 
 // --- Without a server
-
-func TestStepsSleepsAndSignalsWithoutAServer(t *testing.T) {
-	ctx := t.Context()
-	var charged atomic.Int64
-	queue := must(dq.NewInlineQueue("q", dq.Handler{Do: func(ctx context.Context, job *dq.Job) error {
-		if strings.Contains(job.ID, "/") {
-			job.Succeed(job.ID)
-			return nil
-		}
-		if _, err := dq.Step(ctx, job, "charge", func(context.Context) (int64, error) { return charged.Add(1), nil }); err != nil {
-			return err
-		}
-		if err := job.Sleep("a month", 30*24*time.Hour); err != nil {
-			return err
-		}
-		children, err := job.Spawn(ctx, []dq.NewJob{{Data: 1}, {Data: 2}})
-		if err != nil {
-			return err
-		}
-		by, err := dq.WaitSignal[string](ctx, job, "signed", 0)
-		if err == nil {
-			job.Succeed(children[1].ID + by)
-		}
-		return errors.Join(err, job.Progress(1, "all"))
-	}}))
-	expect(t, must(queue.Add(ctx, 1, &dq.JobOptions{ID: "a"})), "a")
-	_, err := queue.Add(ctx, 1, &dq.JobOptions{ID: "a"})
-	expect(t, err, dq.ErrExists)
-	expect(t, must(queue.Get(ctx, "a")).State, dq.Delayed)
-	_, err = dq.Wait[string](ctx, queue, "a")
-	expect(t, err == nil, false)
-	expect(t, must(queue.Signal(ctx, "a", "signed", "Ada")), true)
-	expect(t, must(dq.Wait[string](ctx, queue, "a")), "a/1/1Ada")
-	expect(t, must(dq.Result[string](ctx, queue, "a")), "a/1/1Ada")
-	expect(t, []any{charged.Load(), must(queue.Get(ctx, "a")).Progress}, []any{int64(1), "1 all"})
-	_, err = queue.Signal(ctx, "a", "signed", "Eve")
-	expect(t, err, dq.ErrNotFound)
-	ids := must(queue.AddMany(ctx, []dq.NewJob{{JobOptions: dq.JobOptions{ID: "/b"}}, {JobOptions: dq.JobOptions{ID: "/c"}}}))
-	expect(t, slices.Equal(ids, []string{"/b", "/c"}), true)
-	expect(t, must(dq.AddAndWait[string](ctx, queue, 1, &dq.JobOptions{ID: "/d"})), "/d")
-}
-
-func TestAChainWithoutAServer(t *testing.T) {
-	ctx := t.Context()
-	var said []string
-	queue := must(dq.NewInlineQueue("q", dq.Handler{Do: func(_ context.Context, job *dq.Job) error {
-		for _, before := range job.Results() {
-			said = append(said, string(before.Bytes()))
-		}
-		job.Succeed(string(job.Payload) + "!")
-		return nil
-	}}))
-	ids := must(queue.Chain(ctx, []dq.NewJob{{Data: 1}, {Data: 2}, {Data: 3}}))
-	expect(t, []any{len(ids), said}, []any{3, []string{`"1!"`, `"2!"`}})
-	_, err := queue.Add(ctx, 1, &dq.JobOptions{After: []string{"nobody"}})
-	expect(t, strings.Contains(err.Error(), "for ever"), true)
-}
 
 func TestALimitOfTimeHoldsWhereATestDrains(t *testing.T) {
 	ctx, queue := t.Context(), dqtest.Start(t).Queue(t, "q")

@@ -58,7 +58,7 @@ func TestAnAddThatIsSentTwiceAddsOneJob(t *testing.T) {
 }
 
 func TestIDsGrowWithTime(t *testing.T) {
-	queue := must(dq.NewInlineQueue("q", dq.Handler{Do: func(context.Context, *dq.Job) error { return nil }}))
+	queue := dqtest.Start(t).Queue(t, "q")
 	before := must(queue.Add(t.Context(), 1, nil))
 	for range 20 {
 		time.Sleep(time.Millisecond)

@@ -39,10 +39,8 @@ type Queue struct {
 	client redis.UniversalClient
 	waits  waits
 	spare  spare
-	denied sync.Map    // commands that the server denies this user, once that was logged
-	inline interface { // instead of a server; else nil
-		wait(ctx context.Context, id string) (ending, error)
-	}
+	denied sync.Map // commands that the server denies this user, once that was logged
+	desk   *desk    // instead of a server; else nil
 }
 
 // Open creates a queue on the server at a URL: redis://user:password@host:6379/0, rediss:// with TLS, or unix://. It
@@ -122,6 +120,9 @@ func newID() string {
 func (q *Queue) do(ctx context.Context, call words) (any, error) {
 	if err := call.mistake(); err != nil {
 		return nil, err
+	}
+	if q.desk != nil {
+		return q.desk.answer(call)
 	}
 	return within(ctx, func() (any, error) { return answer(q.client.Do(ctx, call...)) })
 }

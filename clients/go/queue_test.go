@@ -310,26 +310,6 @@ func TestAConfigurationThatCannotWorkIsSaid(t *testing.T) {
 	}
 }
 
-func TestWithoutAServer(t *testing.T) {
-	ctx := t.Context()
-	var kinds []string
-	queue := must(dq.NewInlineQueue("q", dq.Handler{Kind: "close", Do: func(_ context.Context, job *dq.Job) error {
-		kinds = append(kinds, job.Kind())
-		if len(kinds) == 2 {
-			return dq.GiveUp(errors.New("bad"))
-		}
-		return nil
-	}}))
-	expect(t, must(queue.Add(ctx, 1, &dq.JobOptions{Kind: "close", ID: "a", Delay: time.Hour})), "a")
-	_, err := queue.Add(ctx, 1, &dq.JobOptions{Kind: "close"})
-	expect(t, err.Error(), "bad")
-	_, err = queue.Add(ctx, 1, nil)
-	expect(t, strings.Contains(err.Error(), "no handler"), true)
-	_, err = queue.Len(ctx, dq.All)
-	expect(t, strings.Contains(err.Error(), "needs a server"), true)
-	expect(t, kinds, []string{"close", "close"})
-}
-
 func TestMain(m *testing.M) {
 	if os.Getenv("DQ_MODULE") == "" {
 		panic("DQ_MODULE: the path of libdq.so")

@@ -6,7 +6,7 @@
 //	server.Clock.Advance(30 * 24 * time.Hour)
 //	handled, err := worker.Drain(ctx)
 //
-// For handlers without a server there is [dq.NewInlineQueue].
+// A handler alone is tested without a server by [dq.TestJob].
 package dqtest
 
 import (

@@ -140,14 +140,14 @@ func TestAHandlerWithoutAServer(t *testing.T) {
 	var shop Shop
 	w := &world{}
 	shop.Mail, shop.Pay = w.mail, w.pay
-	queue, err := dq.NewInlineQueue("shop", dq.Handler{Kind: "charge", Do: dq.Typed(shop.charge)})
-	must(t, err)
-	shop.Queue = queue
-	must(t, shop.Order(t.Context(), 17, 20))
+	charge := dq.Typed(shop.charge)
+	must(t, charge(t.Context(), dq.TestJob{Data: payment{17, 20}}.Job()))
 	if len(w.payments) != 1 {
 		t.Errorf("%v", w.payments)
 	}
-	if err := shop.Order(t.Context(), 18, 0); err == nil {
-		t.Error("nothing to pay, and no error")
+	run, err := dq.TestJob{Data: payment{18, 0}}.Run(t.Context(), dq.Handler{Do: charge, Attempts: 4})
+	must(t, err)
+	if run.State != dq.Dead || run.Attempts != 1 || run.Reason != "nothing to pay" {
+		t.Errorf("%+v", run)
 	}
 }

@@ -185,14 +185,11 @@ func (p *probe) obey(ctx context.Context, o order) error {
 	case "stop":
 		p.worker.Stop()
 	case "inline":
-		queue, err := dq.NewInlineQueue("inline", handlers(o.Handlers)...)
+		run, err := dq.TestJob{Data: o.Data, Kind: o.Kind}.Run(ctx, handlers(o.Handlers)...)
 		if err != nil {
 			return err
 		}
-		if _, err := queue.Add(ctx, o.Data, &dq.JobOptions{Kind: o.Kind}); err != nil {
-			return err
-		}
-		emit("answer", fields{"value": nil})
+		emit("answer", fields{"value": walked(run)})
 	case "health":
 		emit("answer", fields{"value": p.worker.IsHealthy()})
 	case "call":
@@ -203,6 +200,19 @@ func (p *probe) obey(ctx context.Context, o order) error {
 		}
 	}
 	return nil
+}
+
+func walked(run *dq.TestRun) fields {
+	var result, reason any
+	_ = run.Decode(&result)
+	if run.Reason != "" {
+		reason = run.Reason
+	}
+	waits := []int64{}
+	for _, wait := range run.Waits {
+		waits = append(waits, wait.Milliseconds())
+	}
+	return fields{"state": run.State, "result": result, "reason": reason, "attempts": run.Attempts, "waits": waits}
 }
 
 func (p *probe) call(ctx context.Context, o order) {
