@@ -5,7 +5,11 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/redis-dq/redis-dq/clients/go/internal/guard"
 )
+
+const kindBytes = 100
 
 // delivery is what the library knows of a job in hand. The handler gets a separate [Job], which it may change freely.
 type delivery struct {
@@ -71,6 +75,14 @@ func (d *delivery) limit() int {
 func (d *delivery) opened() *envelope {
 	d.opening.Do(func() { d.envelope = readEnvelope(d.payload) })
 	return d.envelope
+}
+
+// shownKind is the kind for a log or a reason: it may be as long as a payload.
+func (d *delivery) shownKind() string {
+	if e := d.opened(); e != nil {
+		return guard.Clip(e.kind, kindBytes)
+	}
+	return ""
 }
 
 // why returns what the handler was told, or nil.

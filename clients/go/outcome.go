@@ -57,11 +57,7 @@ func returnedFor(d *delivery, wait time.Duration) *outcome {
 
 // unknown fails a job whose kind has no handler here: it comes to another worker later, each time much later.
 func unknown(d *delivery) *outcome {
-	kind := ""
-	if e := d.opened(); e != nil {
-		kind = e.kind
-	}
-	reason := guard.Clip(`unknown kind "`+kind+`"`, reasonBytes)
+	reason := `unknown kind "` + d.shownKind() + `"`
 	if d.attempt >= mostUnknownAttempts {
 		return dead(d, reason)
 	}

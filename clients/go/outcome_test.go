@@ -120,6 +120,8 @@ func TestAnUnknownKindWaitsForAWorkerThatKnowsIt(t *testing.T) {
 			expect(t, unknown(d).ahead, [][]string{{"DQ.STEP", "q", "id", token, "dq:unknown", strconv.Itoa(attempt)}})
 		}
 	}
+	long := aJob(Handler{}, 14, `{"dq":1,"kind":"`+strings.Repeat("x", 2000)+`","data":1}`)
+	expect(t, unknown(long).reason, `unknown kind "`+strings.Repeat("x", 100)+`"`)
 }
 
 func TestDeliveriesToWorkersThatDoNotKnowTheKindAreNoAttemptsOfTheHandler(t *testing.T) {

@@ -202,7 +202,7 @@ func (w *Worker) refuse(d *delivery) {
 	case w.isDraining():
 		d.link.giveBack(d, returned(d))
 	case d.handler == nil:
-		w.warn("dq: no handler for this kind", "job", d.id, "kind", d.job.Kind())
+		w.warn("dq: no handler for this kind", "job", d.id, "kind", d.shownKind())
 		d.link.giveBack(d, unknown(d))
 	default:
 		w.warn("dq: a job is dead, its attempts are used up and its workers were lost", "job", d.id, "queue", d.queue)
