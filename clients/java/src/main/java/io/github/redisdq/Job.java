@@ -236,7 +236,7 @@ public final class Job extends Delivery {
             }
             case IS_OVER -> {}
         }
-        throw new TimedOutException("no signal " + name + " within " + timeout, id(), timeout);
+        throw new TimedOutException("job '" + id() + "': no signal " + name + " within " + timeout, id(), timeout);
     }
 
     /**

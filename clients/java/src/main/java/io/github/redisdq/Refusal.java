@@ -70,7 +70,7 @@ final class Refusal {
         }
         String what = argument == null ? name : argument + "='" + value + "'";
         String of = (job == null ? "" : "job '" + job + "' of ") + "queue '" + word(Connector.keyOf(words)) + "'";
-        String text = of + ": the server refused " + what + ": " + said.code() + " " + said.said() + tail;
+        String text = of + ": the server refused " + what + ": " + (said.code() + " " + said.said()).strip() + tail;
         return Frames.trimmed(
                 Trouble.isFull(said)
                         ? new QueueFullException(text, said.answer(), job, argument, value)

@@ -1,5 +1,6 @@
 package io.github.redisdq;
 
+import java.util.Objects;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
@@ -34,7 +35,7 @@ public class RefusedException extends DqException {
     /** The server's answer, without that word. */
     public String said() {
         Matcher found = ANSWER.matcher(answer);
-        return found.matches() ? String.valueOf(found.group(2)) : answer;
+        return found.matches() ? Objects.requireNonNullElse(found.group(2), "") : answer;
     }
 
     /** The job's id. */

@@ -14,6 +14,7 @@ import java.util.Set;
 final class SentOnce {
     private static final int TRIES = 5;
     private static final Set<String> ENDED = Set.of("done", "dead");
+    private static final Set<String> LIMITS = Set.of("donelen", "donebytes", "deadlen");
     /** The server cannot answer yet, or has passed the key on: it did not carry out the command. */
     private static final Set<String> PASSING =
             Set.of("MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN", "READONLY", "LOADING", "MASTERDOWN");
@@ -88,11 +89,11 @@ final class SentOnce {
         return false;
     }
 
-    /** Whether a job that is done may go before its {@code keep} is over, as others are done. */
+    /** Whether a job that has ended may go before its {@code keep} is over, as others end. */
     private boolean isBounded() {
         try {
             Map<String, Object> settings = Reply.map(shards.one(new Words("DQ.CFGGET").add(last.key())));
-            return settings != null && Reply.number(settings.get("donelen")) + Reply.number(settings.get("donebytes")) > 0;
+            return settings != null && LIMITS.stream().anyMatch(each -> Reply.number(settings.get(each)) > 0);
         } catch (DqException error) {
             return true;
         }

@@ -221,15 +221,16 @@ class JoinTest {
         assertEquals(2, lossy(true, meanwhile, () -> assertUnknown(List.of(kept), JobOptions.withId("last"))));
     }
 
-    @Test
-    void jobsThatOthersHavePushedOutAreNotAddedAgain() {
-        queue.configure(new Settings().doneLen(1));
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void jobsThatOthersHavePushedOutAreNotAddedAgain(boolean fails) {
+        queue.configure(fails ? new Settings().deadLen(1) : new Settings().doneLen(1));
         Callable<?> meanwhile = () -> {
-            work(false);
+            work(fails);
             queue.add(3, JobOptions.create().keep(HOUR));
-            return work(false);
+            return work(fails);
         };
-        assertEquals(3, lossy(true, meanwhile, () -> assertUnknown(JobOptions.create())));
+        assertEquals(3, lossy(true, meanwhile, () -> assertUnknown(JobOptions.create().onDead(JobOptions.OnDead.DIE))));
     }
 
     @Test

@@ -238,6 +238,7 @@ class OutcomeTest {
     void whatPassesIsWaitedFor(String said) {
         assertNull(Trouble.fatal(new RefusedException(said)));
         assertNull(Trouble.fatal(new DqException("connection reset")));
+        assertEquals("", new RefusedException("READONLY").said());
     }
 
     @Test

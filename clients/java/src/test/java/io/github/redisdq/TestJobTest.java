@@ -36,7 +36,7 @@ class TestJobTest {
         assertEquals(List.of("order", "order", "order"), run.jobs().stream().map(Job::kind).toList());
         TestRun late = TestJob.of(1).attempts(1).run(Handler.returning(this::sold));
         assertEquals(List.of(State.DEAD, List.of(MONTH, HOUR), 1), List.of(late.state(), late.waits(), late.attempts()));
-        assertEquals("TimedOutException: no signal signed within PT1H", late.reason());
+        assertEquals("TimedOutException: job '1': no signal signed within PT1H", late.reason());
         assertEquals(State.BLOCKED, TestJob.of(1).run(Handler.of(job -> job.waitSignal("signed", String.class))).state());
     }
 
