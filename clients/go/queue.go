@@ -39,8 +39,11 @@ type Queue struct {
 	client redis.UniversalClient
 	waits  waits
 	spare  spare
-	denied sync.Map // commands that the server denies this user, once that was logged
-	desk   *desk    // instead of a server; else nil
+	denied sync.Map    // commands that the server denies this user, once that was logged
+	desk   interface { // of a test, instead of a server; else nil
+		answer(words) (any, error)
+		lacks(what string) error
+	}
 }
 
 // Open creates a queue on the server at a URL: redis://user:password@host:6379/0, rediss:// with TLS, or unix://. It
