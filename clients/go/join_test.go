@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	dq "github.com/redis-dq/redis-dq/clients/go"
 	"github.com/redis-dq/redis-dq/clients/go/dqtest"
@@ -95,4 +98,23 @@ func TestAJoinEndsWithItsContext(t *testing.T) {
 	way.holdsUp.Store(false)
 	_, err := queue.Join(ctx, make([]dq.NewJob, 1), dq.NewJob{})
 	expect(t, err, context.Canceled)
+
+	// One that is about to connect when its caller has gone sends nothing afterwards.
+	hasConnected := make(chan bool, 9)
+	ctx, cancel = context.WithCancel(t.Context())
+	options := *server.Client.Options()
+	dial := options.Dialer
+	options.Dialer = func(_ context.Context, network, address string) (net.Conn, error) {
+		cancel()
+		conn, err := dial(t.Context(), network, address)
+		hasConnected <- true
+		return conn, err
+	}
+	slow := dq.NewQueue(redis.NewClient(&options), "q")
+	defer slow.Close()
+	_, err = slow.Join(ctx, make([]dq.NewJob, 1), dq.NewJob{})
+	expect(t, err, context.Canceled)
+	within(t, "it connects", hasConnected)
+	expect(t, slow.Close(), nil)
+	expect(t, must(server.Queue(t, "q").Len(t.Context(), dq.All)), 0)
 }

@@ -276,7 +276,10 @@ func (s *spare) take(client redis.UniversalClient, key string, timeout time.Dura
 	if last := len(s.lines) - 1; last >= 0 {
 		taken, s.lines = s.lines[last], s.lines[:last]
 	}
-	taken.timeout = timeout
+	if placeOf(client, taken.key) != placeOf(client, key) {
+		taken.close()
+	}
+	taken.key, taken.timeout = key, timeout
 	return taken
 }
 

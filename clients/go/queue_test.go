@@ -210,6 +210,8 @@ func TestARefusalNamesJobArgumentAndValue(t *testing.T) {
 	expect(t, []any{said.ID, said.Argument, said.Value, said.Code}, []any{"", "", nil, "WRONGTYPE"})
 	_, err = server.Queue(t, "text").BPop(ctx, time.Second, nil)
 	expect(t, errors.As(err, &said) && errors.As(err, new(redis.Error)), true)
+	_, err = queue.Unblock(ctx, -1)
+	expect(t, strings.HasPrefix(err.Error(), "dq: the server refused DQ.UNBLOCK: ERR "), true)
 	_, err = queue.Add(ctx, 1, &dq.JobOptions{After: []string{"gone"}, TTR: time.Hour})
 	expect(t, errors.As(err, &said) && said.Argument == "after" && said.Value == int64(1), true)
 }

@@ -33,11 +33,14 @@ func (e *RefusedError) Error() string {
 	default:
 		what = fmt.Sprintf("%s=%v", what, value)
 	}
-	of := ""
+	of := "dq: "
 	if e.ID != "" {
-		of = fmt.Sprintf("job %q of ", e.ID)
+		of += fmt.Sprintf("job %q of ", e.ID)
 	}
-	return fmt.Sprintf("dq: %squeue %q: the server refused %s: %s %s", of, e.queue, what, e.Code, e.Said)
+	if e.queue != "" {
+		of += fmt.Sprintf("queue %q: ", e.queue)
+	}
+	return fmt.Sprintf("%sthe server refused %s: %s %s", of, what, e.Code, e.Said)
 }
 
 func (e *RefusedError) Unwrap() error { return e.cause }
@@ -57,10 +60,14 @@ func refused(call words, cause error) *RefusedError {
 	e := &RefusedError{command: shown(call[0]).(string), cause: cause}
 	e.Code, e.Said, _ = strings.Cut(cause.Error(), " ")
 	rest := call[1:]
-	if e.command == "EVAL" {
+	switch e.command {
+	case "EVAL":
 		rest = rest[2:]
+		fallthrough
+	default:
+		e.queue, rest = fmt.Sprint(shown(rest[0])), rest[1:]
+	case "DQ.UNBLOCK": // of connections
 	}
-	e.queue, rest = fmt.Sprint(shown(rest[0])), rest[1:]
 	if slices.Contains(ofOneJob, call[0]) && len(rest) > 0 && !rest.isMany() {
 		e.ID, rest = fmt.Sprint(shown(rest[0])), rest[1:]
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
@@ -26,7 +26,7 @@ func (q *Queue) together(ctx context.Context, jobs []NewJob, all []adds) ([]stri
 		s.kept = min(s.kept, last.TTL)
 	}
 	replies, err := within(ctx, func() ([]any, error) { return s.send(ctx) })
-	if err != nil && err == ctx.Err() && s.isSent.Load() {
+	if err != nil && err == ctx.Err() && s.leaves() {
 		err = unsure(err)
 	}
 	if err != nil && replies == nil {
@@ -53,7 +53,9 @@ type sending struct {
 	isGiven bool          // the last one's id is the program's
 	kept    time.Duration // how long the last one is there at least: later on, that it is not there says nothing
 
-	isSent atomic.Bool
+	mu     sync.Mutex
+	isSent bool
+	isLeft bool // by its caller: nothing is sent any more
 	sentAt time.Time
 	lost   error          // what befell the sending before, if nobody knows whether it arrived
 	before map[string]any // the job that had the last one's id before
@@ -92,12 +94,31 @@ func (s *sending) attempt(ctx context.Context, l *line) ([]any, error) {
 	if err := l.open(); err != nil {
 		return nil, err // nothing was sent
 	}
-	s.isSent.Store(true)
+	if !s.begins(ctx) {
+		return nil, ctx.Err()
+	}
 	replies, err := transacted(l, s.made.calls)
 	if s.lost = nil; err != nil && !resp.IsError(err) {
 		s.lost = err
 	}
 	return replies, err
+}
+
+// begins says whether the transaction may be sent.
+func (s *sending) begins(ctx context.Context) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.isLeft = s.isLeft || ctx.Err() != nil
+	s.isSent = s.isSent || !s.isLeft
+	return !s.isLeft
+}
+
+// leaves says whether the transaction was sent.
+func (s *sending) leaves() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.isLeft = true
+	return s.isSent
 }
 
 // isDue says whether the transaction must be sent.
@@ -136,14 +157,15 @@ func (s *sending) isDue(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// isBounded says whether a job that is done may go before its Keep is over, as others are done.
+// isBounded says whether a job that has ended may go before its Keep is over, as others end.
 func (s *sending) isBounded(ctx context.Context) (bool, error) {
 	reply, err := s.queue.do(ctx, words{"DQ.CFGGET", s.made.all[0].key})
 	if trouble.IsForbidden(err) {
 		return true, nil
 	}
 	settings := resp.Map(reply)
-	return resp.Int(settings["donelen"]) > 0 || resp.Int(settings["donebytes"]) > 0, err
+	most := max(resp.Int(settings["donelen"]), resp.Int(settings["donebytes"]), resp.Int(settings["deadlen"]))
+	return most > 0, err
 }
 
 // look returns what the server knows of the jobs; nil where it does not hold one.
