@@ -167,8 +167,8 @@ def without_the_right_to_look_only_its_own_deaths_are_told(world):
 @scenario(12, breaks(swallow(b"DQ.NACK", b"$5\r\nready\r\n")), gate=EACH, only=HAVE["dead"])
 def a_death_at_the_stop_is_told(world):
     world.add("j", {"do": "stubborn", "ms": 1000}, "ATTEMPTS", 1)
-    world.add("k", {"do": "throw", "message": "no", "ms": 0}, "ATTEMPTS", 1, "DELAY", 0)
+    world.add("k", {"do": "throw", "message": "no"}, "ATTEMPTS", 1)
     probe = world.worker(concurrency=2, dead=True, hooks=True, handlers=[{"lease_ms": 60_000, "timeout_ms": 500}])
-    probe.wait("started", job="j")
+    probe.wait("started", count=2)
     probe.finish()
     assert {job for job, _ in deaths(probe)} == {"j", "k"}, deaths(probe)
