@@ -50,6 +50,25 @@ def test_a_rule_has_the_name_and_the_data_of_its_handler(dq_url, clock):
         assert ran.count("nightly") == 1
 
 
+def test_a_rule_that_is_over_or_finds_no_room_ends_no_worker(dq_url, clock, caplog):
+    with dq.Queue(dq_url, "q") as queue, redis.Redis.from_url(dq_url) as client:
+        worker = dq.Worker(queue)
+        worker.every(60, until=datetime(2001, 1, 1, tzinfo=timezone.utc))(over)
+        assert worker.drain() == 0 and queue.get("over") is None
+        worker = dq.Worker(queue)
+        worker.every(60)(over)
+        client.config_set("maxmemory", 1)
+        try:
+            assert worker.drain() == 0
+        finally:
+            client.config_set("maxmemory", 0)
+        assert "a rule is not said until the next start" in caplog.text and queue.get("over") is None
+
+
+def over(job):
+    pass
+
+
 def test_what_is_no_rule_beside_a_handler(dq_url):
     with dq.Queue(dq_url, "q") as queue:
         worker = dq.Worker(queue)

@@ -54,6 +54,11 @@ class Deaths:
     def is_reading(self) -> bool:
         return bool(self._unread)
 
+    @property
+    def next_at(self) -> float:
+        """When there is something to ask."""
+        return 0.0 if self._unread else self.look_at
+
     def answered(self, key: bytes, id: bytes, due_ms: int) -> None:
         """An answer said that the job is dead. An occurrence of a recurring one is a dead job of its own."""
         self._unread.append(_Death(key, (b"%b@%d" % (id, due_ms), id), False))

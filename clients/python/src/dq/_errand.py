@@ -20,8 +20,10 @@ from .errors import Cancelled
 class Errand:
     """Commands for the batcher: those of a handler that waits, or (with ``done``) some that may be repeated."""
 
-    def __init__(self, commands: Sequence[Command], done: Optional[Callable[[], Any]] = None) -> None:
+    def __init__(self, commands: Sequence[Command], done: Optional[Callable[[], Any]] = None, bears: str = "-") -> None:
+        """bears: what a reply begins with that passes, but that the errand does not wait for."""
         self.commands = commands
+        self._bears = bears
         self.cuts = 0
         self.replies: Optional[list[Any]] = None
         self.is_repeatable = done is not None
@@ -30,7 +32,9 @@ class Errand:
     def answered(self, replies: list[Any]) -> None:
         """Takes the replies. Raises an error that passes: the errand is sent again."""
         for reply in replies:
-            if isinstance(reply, ResponseError) and not _trouble.is_final(reply) and not _trouble.is_refusal(reply):
+            if not isinstance(reply, ResponseError) or str(reply).startswith(self._bears):
+                continue
+            if not _trouble.is_final(reply) and not _trouble.is_refusal(reply):
                 raise reply
         self.end(replies)
 

@@ -236,7 +236,8 @@ class Link(BaseLink):
                 raise
 
     def _look_for_deaths(self) -> None:
-        while self._deaths is not None and (commands := self._deaths.asks(time.monotonic())):
+        """One question at a time, so that many deaths hold up no heartbeat."""
+        if self._deaths is not None and (commands := self._deaths.asks(time.monotonic())):
             errand = Errand(commands)
             errand.answered(self._control.ask(commands, self._answer_s))
             for died in self._heard_of_deaths(errand):
@@ -377,6 +378,6 @@ class Link(BaseLink):
         """For tests, without a batcher."""
         while self._outcomes:
             self._tell_some()
-        if self._deaths is not None:
+        while self._deaths is not None and self._deaths.next_at <= time.monotonic():
             self._look_for_deaths()
-            self._dead_hook.end(_core.ANSWER_S)
+        self._dead_hook.end(_core.ANSWER_S)

@@ -78,7 +78,7 @@ class BaseLink:
     @property
     def _wake_at(self) -> float:
         """When the batcher has something to do, unless it is woken before."""
-        return min(self._leases.beat_at, self._notes.next_at, self._deaths.look_at if self._deaths else math.inf)
+        return min(self._leases.beat_at, self._notes.next_at, self._deaths.next_at if self._deaths else math.inf)
 
     @property
     def _has_more(self) -> bool:
@@ -192,7 +192,8 @@ class BaseLink:
             self._outcomes.append(outcome)
             return None
         self._leases.unanswered.pop(outcome.delivery, None)
-        if self._deaths is not None and outcome.verdict == "dead":
+        # Where an answer was lost the server is asked, as of each: it may have carried out the first sending.
+        if self._deaths is not None and outcome.verdict in ("dead", "answer lost"):
             self._deaths.answered(outcome.delivery.key, outcome.delivery.id, outcome.delivery.due_ms)
             self._wake_courier()
         if self._base._killer is not None or self._base._returning:
@@ -337,7 +338,7 @@ class BaseLink:
             if isinstance(reply, ResponseError):
                 refused(command, reply)
 
-        errand = Errand([command], answered)
+        errand = Errand([command], answered, bears="OOM")
         self._errands.add(errand)
         self._wake_courier()
 

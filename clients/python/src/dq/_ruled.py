@@ -126,7 +126,9 @@ class Ruled(Intake[Q]):
         why = str(_trouble.refused(error, command))
         if _trouble.may_not(error):
             self._off("the server does not permit to add recurring jobs: the rules of handlers are not said", error)
-        elif str(error).startswith("MAX"):
+        elif "UNTIL is before the first occurrence" in str(error):
+            self._log.say(logging.INFO, "a rule is over: %s", why)
+        elif str(error).startswith(("MAX", "OOM")):
             self._log.say(logging.ERROR, "a rule is not said until the next start: %s", why)
         elif all(link.is_kept for link in self._links):
             self._fail(ConfigurationError(why))

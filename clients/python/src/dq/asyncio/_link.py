@@ -254,7 +254,7 @@ class Link(BaseLink):
                 raise
 
     async def _look_for_deaths(self) -> None:
-        while self._deaths is not None and (commands := self._deaths.asks(time.monotonic())):
+        if self._deaths is not None and (commands := self._deaths.asks(time.monotonic())):
             errand = Errand(commands)
             errand.answered(await self._ask(commands))
             for died in self._heard_of_deaths(errand):

@@ -335,7 +335,8 @@ class Worker(BaseWorker[Queue]):
                     raise _trouble.fatal(link.trouble) or link.trouble
                 while link._outcomes:
                     await link._tell_some()
-                await link._look_for_deaths()
+                while link._deaths is not None and link._deaths.next_at <= time.monotonic():
+                    await link._look_for_deaths()
                 if not self._backlog:
                     break
                 while self._backlog:

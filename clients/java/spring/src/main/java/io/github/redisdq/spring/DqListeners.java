@@ -143,21 +143,30 @@ public final class DqListeners implements SmartLifecycle {
                 template.queue(queue).rules(program, rules);
             }
             return true;
-        } catch (RefusedException | ConfigurationException error) {
-            throw error;
         } catch (DqException error) {
+            if (Internals.fatal(error) != null || error instanceof RefusedException said && said.code().equals("ERR")) {
+                throw error;
+            }
             LOG.warn("the rules of {} cannot be said yet: {}", queue, error.getMessage());
             return false;
         }
     }
 
     /** Says them as soon as the server can be reached, unless the application stops before. */
-    private synchronized void sayAgain(String queue) {
+    private void sayAgain(String queue) {
         boolean isSaid = false;
-        for (int failures = 1; isRunning && !isSaid; failures++) {
+        for (int failures = 1; !isSaid; failures++) {
             try {
-                wait(Internals.pause(failures).toMillis());
-                isSaid = !isRunning || say(queue);
+                // Not while the server is asked: it may stand still, and a stop must not wait for it.
+                synchronized (this) {
+                    if (isRunning) {
+                        wait(Internals.pause(failures).toMillis());
+                    }
+                    if (!isRunning) {
+                        return;
+                    }
+                }
+                isSaid = say(queue);
             } catch (DqException | InterruptedException error) {
                 LOG.error("the rules of {} cannot be said", queue, error);
                 return;
