@@ -10,10 +10,10 @@ import (
 )
 
 var (
-	// ErrQueueFull says that the queue has reached its MAXLEN or MAXBYTES; nothing was added.
+	// ErrQueueFull says that the queue has reached its MAXLEN or MAXBYTES; what was refused was not added.
 	ErrQueueFull = errors.New("dq: queue is full")
 
-	// ErrExists says that a job with this id is there already; nothing was added.
+	// ErrExists says that a job with this id is there already; it was not added again.
 	ErrExists = errors.New("dq: a job with this id exists")
 
 	// ErrNotFound says that the job, or the queue, does not exist.

@@ -113,7 +113,7 @@ func (q *Queue) addsInto(ctx context.Context, all []adds, jobs []NewJob) error {
 	return nil
 }
 
-// Chain adds jobs in one transaction, each after the one before, and returns their ids.
+// Chain adds jobs in one transaction, each after the one before, and returns their ids, as [Queue.AddMany] does.
 func (q *Queue) Chain(ctx context.Context, jobs []NewJob) ([]string, error) {
 	chain := slices.Clone(jobs)
 	for at := range chain {

@@ -17,12 +17,15 @@ pub enum Error {
         /// The server's error, if it sent one.
         said: Option<String>,
     },
-    /// The queue has reached its `MAXLEN` or `MAXBYTES`; nothing was added.
+    /// The queue has reached its `MAXLEN` or `MAXBYTES`; what was refused was not added.
     #[error("dq: queue is full: {0}")]
     QueueFull(Box<Refused>),
-    /// A job of this id is there already; nothing was added.
+    /// A job of this id is there already; it was not added again.
     #[error("dq: job {0:?} is there already")]
     Exists(String),
+    /// There is no job of this id that [`OnlyReplace`](crate::IfExists::OnlyReplace) could replace; it was not added.
+    #[error("dq: there is no job {0:?} to replace")]
+    NotFound(String),
     /// The job that was waited for did not succeed.
     #[error("dq: job {id} failed ({outcome}){}", after_colon(.reason))]
     JobFailed {

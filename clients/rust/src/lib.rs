@@ -47,7 +47,7 @@ pub use inline::Inline;
 pub use job::Job;
 pub use middleware::{Call, Next, Returned};
 pub use queue::{
-    Adding, Explanation, FailedAttempt, Group, GroupSettings, GroupStats, IfExists, JobInfo,
+    Adding, AsId, Explanation, FailedAttempt, Group, GroupSettings, GroupStats, IfExists, JobInfo,
     LatenessBucket, Nack, NackMode, NewJob, Peek, Peeked, Pop, Queue, QueueGroup, QueueSettings,
     Rate, Reschedule, Reserved, Rule, RuleChanges, Rules, Scan, State, Stats, Totals,
 };

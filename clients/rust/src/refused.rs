@@ -54,14 +54,6 @@ impl Refused {
         refused
     }
 
-    /// Says how many of so many jobs were added all the same.
-    pub(crate) fn after(mut self: Box<Self>, added: usize, all: usize) -> Box<Self> {
-        if added > 0 {
-            self.advice = format!("; {added} of {all} jobs were added");
-        }
-        self
-    }
-
     /// Names what the command is about.
     fn name(&mut self, command: &Cmd) {
         let mut words = command.args_iter().map(|word| match word {
@@ -70,7 +62,9 @@ impl Refused {
         });
         self.command = words.next().unwrap_or_default();
         let mut words = words.skip(if self.command == "EVAL" { 2 } else { 0 });
-        self.queue = words.next();
+        if self.command != "DQ.UNBLOCK" {
+            self.queue = words.next();
+        }
         let rest: Vec<String> = words.collect();
         let names_many = MAY_NAME_MANY.contains(&&*self.command) && is_many(&rest);
         let names_one = OF_ONE_JOB.contains(&&*self.command) && !names_many;

@@ -431,7 +431,8 @@ async fn chains_batches_and_many() -> Result<(), Error> {
         .after(&ids)
         .on_dead(OnDead::Run)
         .await?;
-    let shown = queue.get(&after.unwrap()).await?.unwrap();
+    let shown = queue.get(&after.expect("an id")).await?.unwrap();
+    let ids: Vec<String> = ids.into_iter().flatten().collect();
     assert_eq!(
         (shown.after, shown.on_dead.as_deref(), shown.cost),
         (ids, Some("run"), 1)
@@ -467,7 +468,7 @@ async fn flows_of_a_sharded_queue_stay_in_their_shard() -> Result<(), Error> {
             .await?;
         queue.add(&Order { number: 17 }).id(&id).keep(DAY).await?;
         worker.drain().await?;
-        for id in chain.iter().chain(&behind) {
+        for id in chain.iter().flatten().chain(&behind) {
             assert!(
                 queue.get(id).await?.is_some(),
                 "{id} is not where its id says"
@@ -863,6 +864,8 @@ async fn a_refusal_names_job_argument_and_value() -> Result<(), Error> {
         (&*refused.code, refused.id.as_deref()),
         ("MAXLEN", Some("2"))
     );
+    let said = refused.to_string();
+    assert!(said.ends_with("; 1 of 2 jobs were added"), "{said}");
     assert!(
         matches!(queue.add("").id("1").and_wait::<()>(DAY).await, Err(Error::Exists(id)) if id == "1")
     );
@@ -904,6 +907,8 @@ async fn a_job_after_one_that_is_gone_names_it() -> Result<(), Error> {
         said.contains("hold: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 15 more ("),
         "{said}"
     );
+    let said = refusal(queue.add("").after([None::<String>]).await);
+    assert!(said.contains("was not added"), "{said}");
     let handler =
         |job: Job<()>| async move { job.wait_for(&["gone"], WaitFor::new()).await.map(drop) };
     let worker = Worker::new(&queue).handler(Handler::new(handler).attempts(1));

@@ -46,6 +46,16 @@ pub(crate) fn passes(code: &str) -> bool {
 }
 
 impl Error {
+    /// Says how many of so many jobs were added all the same.
+    pub(crate) fn after(mut self, added: usize, all: usize) -> Self {
+        if let Error::Refused(why) | Error::QueueFull(why) = &mut self {
+            if added > 0 {
+                why.advice = format!("; {added} of {all} jobs were added");
+            }
+        }
+        self
+    }
+
     /// The error for what the server says to a command; `None`: to a new connection.
     pub(crate) fn refused(command: Option<&Cmd>, text: &str) -> Self {
         let of = Box::new(Refused::of(command, text));

@@ -37,10 +37,12 @@ impl Adding<'_> {
             .keep
             .get_or_insert(Duration::from_secs(60));
         let queue = self.queue;
-        let given = self.job.given_id();
+        let given = values::lossy(self.job.given_id().unwrap_or_default());
+        let replaces = self.job.options.if_exists == IfExists::OnlyReplace;
         match queue.add_now(self.job).await? {
             Some(id) => queue.wait(id, timeout).await,
-            None => Err(Error::Exists(values::lossy(given.unwrap_or_default()))),
+            None if replaces => Err(Error::NotFound(given)),
+            None => Err(Error::Exists(given)),
         }
     }
 }

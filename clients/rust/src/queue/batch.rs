@@ -125,23 +125,32 @@ impl Batch {
     /// says how many jobs the others have added, as not even `EXEC` takes those back.
     pub fn executed(&self, mut said: Vec<Value>) -> Result<Vec<Value>, Error> {
         let replies = said.pop().map(values::list).unwrap_or_default();
-        let mut found = Vec::new();
-        let mut refused = None;
-        for ((command, count), reply) in self.0.iter().zip(replies) {
-            match answer(command, reply) {
-                Ok(reply) => found.extend(each_of(reply, *count)),
-                Err(error) => refused = refused.or(Some(error)),
+        let commands = self.0.iter().map(|(command, count)| (command, *count));
+        let (found, refused) = told(commands, replies);
+        let added = found.iter().filter(|id| **id != Value::Nil).count();
+        let all = self.0.iter().map(|(_, count)| count).sum();
+        refused.map_or(Ok(found), |why| Err(why.after(added, all)))
+    }
+}
+
+/// The replies for each job that these commands have added, and the first error.
+pub(super) fn told<'a>(
+    commands: impl Iterator<Item = (&'a Cmd, usize)>,
+    replies: Vec<Value>,
+) -> (Vec<Value>, Option<Error>) {
+    let mut found = Vec::new();
+    let mut refused = None;
+    for ((command, count), reply) in commands.zip(replies) {
+        match (answer(command, reply), count) {
+            (Ok(reply), 1) => found.push(reply),
+            (Ok(reply), _) => found.extend(values::list(reply)),
+            (Err(error), _) => {
+                found.extend(std::iter::repeat_n(Value::Nil, count));
+                refused = refused.or(Some(error));
             }
         }
-        let added = found.iter().filter(|id| **id != Value::Nil).count();
-        let all: usize = self.0.iter().map(|(_, count)| count).sum();
-        match refused {
-            None => Ok(found),
-            Some(Error::Refused(why)) => Err(Error::Refused(why.after(added, all))),
-            Some(Error::QueueFull(why)) => Err(Error::QueueFull(why.after(added, all))),
-            Some(other) => Err(other),
-        }
     }
+    (found, refused)
 }
 
 /// How many of these jobs one command adds, from the first.
@@ -173,12 +182,4 @@ fn command(key: &[u8], chunk: &[Placed]) -> Result<Cmd, Error> {
     }
     chunk[0].options.words(&mut add)?;
     Ok(add)
-}
-
-/// The replies for each job that one command has added.
-pub(super) fn each_of(reply: Value, count: usize) -> Vec<Value> {
-    match count {
-        1 => vec![reply],
-        _ => values::list(reply),
-    }
 }

@@ -1,11 +1,10 @@
 //! Many jobs at a time, and flows.
 
-use super::batch::{each_of, Batch, Making, Placed};
+use super::batch::{told, Batch, Making, Placed};
 use super::{added, NewJob, Queue};
 use crate::bounds;
 use crate::error::Error;
 use crate::keys::{new_id, Ids};
-use crate::server::answers;
 use crate::values;
 use redis::Value;
 use std::sync::Arc;
@@ -22,18 +21,21 @@ impl Queue {
         jobs: impl IntoIterator<Item = NewJob>,
     ) -> Result<Vec<Option<String>>, Error> {
         let shards = self.placed(jobs)?;
-        let mut ids = vec![None; shards.iter().map(|(_, group)| group.len()).sum()];
+        let all = shards.iter().map(|(_, group)| group.len()).sum();
+        let mut ids = vec![None; all];
         // All batches are made first, so that an invalid job is reported before anything is sent.
         let batches = shards.iter().map(|(key, group)| Batch::of(key, group));
         let batches: Vec<Batch> = batches.collect::<Result<_, _>>()?;
         for (batch, (key, group)) in batches.into_iter().zip(shards) {
-            let replies = match group.iter().any(|each| each.options.is_of_flow()) {
-                true => self.together(&key, &group).await?,
-                false => self.send(&key, batch).await?,
+            let mut replies = Vec::new();
+            let sent = match group.iter().any(|each| each.options.is_of_flow()) {
+                true => self.together(&key, &group).await.map(|all| replies = all),
+                false => self.send(&key, batch, &mut replies).await,
             };
             for (each, reply) in group.into_iter().zip(replies) {
-                ids[each.at] = added(each.is_own(), each.id, reply);
+                ids[each.at] = added(sent.is_ok() && each.is_own(), each.id, reply);
             }
+            sent.map_err(|error| error.after(ids.iter().flatten().count(), all))?;
         }
         Ok(ids)
     }
@@ -96,12 +98,12 @@ impl Queue {
         }
     }
 
-    /// Adds each job after the one before, in one transaction, and returns their ids. In a sharded queue all go to
-    /// the shard of the first one; ids given for the others must belong there.
+    /// Adds each job after the one before, in one transaction, and returns their ids as [`Queue::add`] does. In a
+    /// sharded queue all go to the shard of the first one; ids given for the others must belong there.
     pub async fn chain(
         &self,
         jobs: impl IntoIterator<Item = NewJob>,
-    ) -> Result<Vec<String>, Error> {
+    ) -> Result<Vec<Option<String>>, Error> {
         let mut group: Vec<Placed> = Vec::new();
         let mut making = Making::default();
         for mut job in jobs {
@@ -118,23 +120,20 @@ impl Queue {
         };
         let key = self.key(&first.id).clone();
         let replies = self.together(&key, &group).await?;
-        let ids = group.into_iter().zip(replies).map(|(each, reply)| {
-            let exists = || Error::Exists(values::lossy(each.id.clone()));
-            added(each.is_own(), each.id.clone(), reply).ok_or_else(exists)
-        });
-        ids.collect()
+        let ids = group.into_iter().zip(replies);
+        Ok(ids
+            .map(|(each, reply)| added(each.is_own(), each.id, reply))
+            .collect())
     }
 
-    async fn send(&self, key: &[u8], batch: Batch) -> Result<Vec<Value>, Error> {
-        let mut replies = Vec::new();
+    /// Adds the replies for each job up to the write in which one was refused.
+    async fn send(&self, key: &[u8], batch: Batch, to: &mut Vec<Value>) -> Result<(), Error> {
         for (pipe, counts) in batch.writes() {
             let said = self.server().ask_all(key, &pipe).await?;
-            let said = answers(&pipe, said)?.into_iter();
-            replies.extend(
-                said.zip(counts)
-                    .flat_map(|(reply, count)| each_of(reply, count)),
-            );
+            let (replies, refused) = told(pipe.cmd_iter().zip(counts), said);
+            to.extend(replies);
+            refused.map_or(Ok(()), Err)?;
         }
-        Ok(replies)
+        Ok(())
     }
 }

@@ -12,8 +12,7 @@ const MOST_AFTER: usize = 1000;
 const KEEP: Duration = Duration::from_secs(60);
 
 impl Queue {
-    /// Adds jobs, and one that begins when all of them have ended: `then`. Returns its id; `None` if the condition
-    /// refused it, usually because a job with this id exists.
+    /// Adds jobs, and one that begins when all of them have ended: `then`. Returns its id, as [`Queue::add`] does.
     ///
     /// All are added in one transaction. [`Job::results`](crate::Job::results) of the last one says how the others
     /// ended, its `on_dead` what it does if one dies. It is kept for a minute, unless it has a `keep`: if the answer of

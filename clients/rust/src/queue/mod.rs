@@ -1,6 +1,7 @@
 //! Adds jobs, and has every command of dq as a method.
 
 mod adding;
+mod as_id;
 mod batch;
 mod bpop;
 mod by_hand;
@@ -23,6 +24,7 @@ mod together;
 mod waits;
 
 pub use adding::Adding;
+pub use as_id::AsId;
 pub use explanation::Explanation;
 pub use group::{GroupSettings, GroupStats, QueueGroup};
 pub use job_info::JobInfo;

@@ -105,9 +105,11 @@ macro_rules! options {
 
         crate::queue::said::said!();
 
-        /// Blocks the job until these jobs of its queue have ended.
-        pub fn after<I: AsRef<[u8]>>(self, ids: impl IntoIterator<Item = I>) -> Self {
-            let ids = ids.into_iter().map(|id| id.as_ref().to_vec()).collect();
+        /// Blocks the job until these jobs of its queue have ended: ids, or what `add` has returned.
+        pub fn after<I: crate::queue::AsId>(self, ids: impl IntoIterator<Item = I>) -> Self {
+            let ids = ids.into_iter();
+            let ids = ids.map(|id| id.as_id().unwrap_or_default().to_vec());
+            let ids = ids.collect();
             self.with(|o| o.after = ids)
         }
 
@@ -320,6 +322,10 @@ impl Options {
         bounds::instants([("at", self.at), ("until", self.until)])?;
         self.said.check()?;
         bounds::name("after_group", self.after_group.as_ref())?;
+        if self.after.iter().any(Vec::is_empty) {
+            let why = "after: one of the jobs was not added, as a job of its id was there: name it by its id";
+            return Err(Error::Usage(why.into()));
+        }
         bounds::between("after", self.after.len() as u64, " jobs", 0, 1000)?;
         bounds::between("times", self.times.unwrap_or(1), "", 1, i64::MAX as u64)
     }

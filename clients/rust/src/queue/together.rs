@@ -159,12 +159,12 @@ impl Sending<'_> {
         Ok(true)
     }
 
-    /// Whether a job that is done may go before its `keep` is over, as others are done.
+    /// Whether a job that has ended may go before its `keep` is over, as others end.
     async fn is_bounded(&self) -> Result<bool, Error> {
         let mut settings = cmd("DQ.CFGGET");
         settings.arg(&**self.key);
         match self.queue.server().ask(self.key, &settings).await {
-            Ok(found) => Ok(["donelen", "donebytes"]
+            Ok(found) => Ok(["donelen", "donebytes", "deadlen"]
                 .iter()
                 .filter_map(|name| field(&found, name))
                 .any(|most| values::int(&most) > 0)),
