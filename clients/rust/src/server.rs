@@ -211,11 +211,18 @@ impl Server {
     /// Sends commands of one key in one write, and returns their replies, errors among them. They are sent again only
     /// if they certainly were not sent.
     pub(crate) async fn ask_all(&self, key: &[u8], pipe: &Pipeline) -> Result<Vec<Value>, Error> {
-        let asked = self.try_all(key, pipe).await;
+        let asked = self.try_all(key, pipe, false).await;
         asked.map_err(|failed| failed.error.into())
     }
 
-    pub(crate) async fn try_all(&self, key: &[u8], pipe: &Pipeline) -> Result<Vec<Value>, Failed> {
+    /// `is_once`: not even what looks unsent is sent again. A thread that is held up while it sends may see the error of a
+    /// connection that ended after that as one of before.
+    pub(crate) async fn try_all(
+        &self,
+        key: &[u8],
+        pipe: &Pipeline,
+        is_once: bool,
+    ) -> Result<Vec<Value>, Failed> {
         let mut asking: Option<ConnectionInfo> = None;
         for _ in 0..REDIRECTIONS {
             let is_asking = asking.is_some();
@@ -228,8 +235,9 @@ impl Server {
                 Ok(replies) => replies,
                 Err(failed) => {
                     self.opened().remove(&name);
-                    if failed.was_sent {
-                        return Err(failed);
+                    if failed.was_sent || is_once {
+                        let was_sent = true;
+                        return Err(Failed { was_sent, ..failed });
                     }
                     continue;
                 }

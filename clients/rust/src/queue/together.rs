@@ -112,7 +112,7 @@ impl Sending<'_> {
             return Ok(None);
         }
         let pipe = self.batch.transaction();
-        let said = match self.queue.server().try_all(self.key, &pipe).await {
+        let said = match self.queue.server().try_all(self.key, &pipe, true).await {
             Ok(said) => said,
             Err(Failed { error, was_sent }) => {
                 if was_sent {
