@@ -47,7 +47,8 @@ def to_json(value):
     if isinstance(value, (list, tuple)):
         return [to_json(each) for each in value]
     if hasattr(value, "__dataclass_fields__"):
-        return to_json({name: getattr(value, name) for name in value.__dataclass_fields__})
+        names = (name for name in value.__dataclass_fields__ if not name.startswith("_"))
+        return to_json({name: getattr(value, name) for name in names})
     return value
 
 
