@@ -8,8 +8,9 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
+use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -72,6 +73,7 @@ fn work(
     client: &mut Client,
     waits: bool,
     over: &AtomicBool,
+    done: &AtomicUsize,
 ) -> (Vec<(usize, Instant)>, Option<usize>) {
     let mut acked = Vec::new();
     while !over.load(Ordering::Relaxed) {
@@ -96,6 +98,7 @@ fn work(
                     return (acked, Some(number));
                 }
                 acked.push((number, Instant::now()));
+                done.store(acked.len(), Ordering::Relaxed);
             }
             _ => break,
         }
@@ -106,13 +109,20 @@ fn work(
 impl Answers {
     /// What `server` has answered until that has happened to it, and its clients have noticed.
     fn during(server: &mut Server, waits: bool, fault: impl FnOnce(&mut Server)) -> Answers {
-        let over = AtomicBool::new(false);
+        let (over, done) = (AtomicBool::new(false), AtomicUsize::new(0));
         let [mut producer, mut worker] = [server.connect(), server.connect()];
         thread::scope(|scope| {
             let adding = scope.spawn(|| add(&mut producer, waits, &over));
-            let working = scope.spawn(|| work(&mut worker, waits, &over));
-            fault(server);
+            let working = scope.spawn(|| work(&mut worker, waits, &over, &done));
+            // Also where it fails: the clients would go on for ever.
+            let befallen = catch_unwind(AssertUnwindSafe(|| {
+                wait_until("some jobs are done", PATIENCE, || {
+                    done.load(Ordering::Relaxed) > 20
+                });
+                fault(server);
+            }));
             over.store(true, Ordering::Relaxed);
+            befallen.unwrap_or_else(|panic| resume_unwind(panic));
             let added = adding.join().expect("no panic");
             let (acked, in_hand) = working.join().expect("no panic");
             Answers {
