@@ -42,6 +42,12 @@ struct Answers {
     in_hand: Option<usize>,
 }
 
+/// Whether a replica has what this client has written.
+fn is_replicated(client: &mut Client) -> bool {
+    let wait = client.call_raw(redis::cmd("WAIT").arg(1).arg(20_000));
+    matches!(wait, Ok(Value::Int(1..)))
+}
+
 /// Adds jobs until it is over, or the server refuses or hangs up: every second one for later.
 fn add(client: &mut Client, waits: bool, over: &AtomicBool) -> Vec<Instant> {
     let mut added = Vec::new();
@@ -57,11 +63,8 @@ fn add(client: &mut Client, waits: bool, over: &AtomicBool) -> Vec<Instant> {
         let Ok(Value::BulkString(_)) = client.call_raw(&command) else {
             break;
         };
-        if waits {
-            let wait = client.call_raw(redis::cmd("WAIT").arg(1).arg(20_000));
-            if !matches!(wait, Ok(Value::Int(1..))) {
-                break;
-            }
+        if waits && !is_replicated(client) {
+            break;
         }
         added.push(Instant::now());
     }
@@ -86,15 +89,8 @@ fn work(
                 let number = String::from_utf8_lossy(id).parse().expect("an id of ours");
                 let mut ack = redis::cmd("DQ.ACK");
                 ack.arg(QUEUE).arg("WITHTOKENS").arg(id).arg(token);
-                if !matches!(client.call_raw(&ack), Ok(Value::Int(1))) {
-                    return (acked, Some(number));
-                }
-                if waits
-                    && !matches!(
-                        client.call_raw(redis::cmd("WAIT").arg(1).arg(20_000)),
-                        Ok(Value::Int(1..))
-                    )
-                {
+                let is_acked = matches!(client.call_raw(&ack), Ok(Value::Int(1)));
+                if !is_acked || waits && !is_replicated(client) {
                     return (acked, Some(number));
                 }
                 acked.push((number, Instant::now()));
