@@ -6,7 +6,7 @@ from conftest import EACH, breaks, scenario
 from proxy import Reply, swallow, when
 
 HAVE = {
-    "rules": {"python"},
+    "rules": {"python", "java"},
     "dead": {"python"},
 }
 

@@ -28,6 +28,7 @@ public final class Handler<T> extends Job.HandlerTerms {
     private List<Class<? extends Throwable>> finals = List.of();
     private final int size;
     private Fill fill;
+    private NewRule rule; // null: none
 
     private Handler(Function function, int size) {
         this.function = function;
@@ -204,6 +205,26 @@ public final class Handler<T> extends Job.HandlerTerms {
     public final Handler<T> giveUpOn(Class<? extends Throwable>... types) {
         finals = List.of(types);
         return this;
+    }
+
+    /**
+     * Has the handler's job come again at an interval: a worker adds it to its first queue when it starts, as
+     * {@link DqQueue#every} does. Its id is the handler's kind, unless the options have one. Another worker may have the
+     * same rule; when it has left all of them, delete the job.
+     */
+    public Handler<T> every(Duration interval, Object data, JobOptions options) {
+        rule = NewRule.every(interval, data, options);
+        return this;
+    }
+
+    /** Has the handler's job come again by a cron expression, in the options' time zone. See {@link #every}. */
+    public Handler<T> cron(String expression, Object data, JobOptions options) {
+        rule = NewRule.cron(expression, data, options);
+        return this;
+    }
+
+    NewRule rule() {
+        return rule;
     }
 
     @Override

@@ -44,6 +44,7 @@ public final class Worker implements AutoCloseable {
     private final Crew crew;
     private final Health health; // null: no supervisor asks
     private final Watch watch;
+    private final Ruled ruled;
     private final CountDownLatch stopped = new CountDownLatch(1);
     private boolean hasStarted;
     private volatile ConfigurationException failure;
@@ -58,6 +59,7 @@ public final class Worker implements AutoCloseable {
         drain = from.drain;
         executor = from.executor == null ? threads() : from.executor;
         watch = new Watch(links, leases);
+        ruled = new Ruled(queues.get(0), from.handlers, watch);
         handling = new Handling(from.hooks, from.around);
         makeLinks(from, leases, handlers.fill());
         health = from.health == null ? null : new Health(this::trouble, from.health);
@@ -155,6 +157,9 @@ public final class Worker implements AutoCloseable {
             }
         }
         begin(this::attend, "dq-watch");
+        if (!ruled.isSaid()) {
+            begin(ruled::sayInTime, "dq-rules");
+        }
         say("started: " + this + ", concurrency " + concurrency);
     }
 
@@ -349,6 +354,7 @@ public final class Worker implements AutoCloseable {
         watching.setDaemon(true);
         watching.start();
         try {
+            ruled.say();
             return links.stream().mapToInt(this::drain).sum();
         } finally {
             watch.tell(Watch.STOP);

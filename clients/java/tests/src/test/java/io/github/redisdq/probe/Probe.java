@@ -9,6 +9,7 @@ import io.github.redisdq.Hooks;
 import io.github.redisdq.Inside;
 import io.github.redisdq.Job;
 import io.github.redisdq.JobFailedException;
+import io.github.redisdq.JobOptions;
 import io.github.redisdq.RefusedException;
 import io.github.redisdq.TestJob;
 import io.github.redisdq.TestRun;
@@ -103,6 +104,12 @@ public final class Probe {
             }
             if (each.hasNonNull("timeout_ms")) {
                 handler.timeout(Duration.ofMillis(each.get("timeout_ms").asLong()));
+            }
+            JobOptions rule = JobOptions.create().tz(each.path("tz").asText(null));
+            if (each.hasNonNull("cron")) {
+                handler.cron(each.get("cron").asText(), Map.of(), rule);
+            } else if (each.hasNonNull("every_ms")) {
+                handler.every(Duration.ofMillis(each.get("every_ms").asLong()), Map.of(), rule);
             }
             handler.retryOn(Acts.types(each.path("retry_on"))).giveUpOn(Acts.types(each.path("give_up_on")));
             made.add(handler);

@@ -1,0 +1,91 @@
+package io.github.redisdq;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.github.redisdq.testing.Clock;
+import io.github.redisdq.testing.DqExtension;
+import io.github.redisdq.testing.DqServer;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+
+/** Rules beside their handlers. What workers do with them is in the behaviour suite. */
+@ExtendWith(DqExtension.class)
+class ProgramsTest {
+    private static final Duration MINUTE = Duration.ofMinutes(1);
+
+    private final List<String> ran = new ArrayList<>();
+    private DqQueue queue;
+
+    @BeforeEach
+    void open(DqServer server) {
+        queue = server.queue("q");
+    }
+
+    @AfterEach
+    void close() {
+        queue.close();
+    }
+
+    private Handler<?> counting() {
+        return Handler.of(Map.class, (job, data) -> ran.add(job.kind() + " of " + data.get("of")));
+    }
+
+    @Test
+    void aRuleHasTheKindOfItsHandlerAndItsOwnData(Clock clock) {
+        JobOptions options = JobOptions.create().tz("Europe/Berlin").times(3).keep(MINUTE);
+        Worker worker = Worker.on(queue)
+                .handler(Handler.of(job -> ran.add("nightly")).kind("nightly").attempts(2).cron("30 2 * * *", null, options))
+                .handler(counting().every(MINUTE, Map.of("of", "orders"), JobOptions.withId("each minute")).kind("count"))
+                .build();
+        assertEquals(0, worker.drain());
+        JobInfo nightly = queue.get("nightly");
+        assertEquals(List.of("nightly", MINUTE, "30 2 * * *", "Europe/Berlin", 3L),
+                List.of(nightly.label(), nightly.keep(), nightly.rule().cron(), nightly.rule().tz(), nightly.rule().times()));
+        clock.advance(MINUTE);
+        worker.drain();
+        clock.advance(Duration.ofDays(1));
+        worker.drain();
+        assertEquals(List.of("count of orders", "nightly"), ran.stream().distinct().toList());
+    }
+
+    @Test
+    void aRuleThatIsOverEndsNoWorker() {
+        JobOptions over = JobOptions.withId("over").until(Instant.parse("2001-01-01T00:00:00Z"));
+        assertEquals(0, Worker.on(queue).handler(counting().every(MINUTE, null, over)).build().drain());
+        assertNull(queue.get("over"));
+    }
+
+    @Test
+    void aRuleThatFindsNoRoomEndsNoWorker() {
+        queue.configure(new Settings().maxLen(1));
+        queue.add(Map.of("of", "all"));
+        Handler<?> handler = counting().every(MINUTE, null, JobOptions.withId("late"));
+        assertEquals(1, Worker.on(queue).handler(handler).build().drain());
+        assertNull(queue.get("late"));
+        Worker.on(queue).handler(handler).build().drain();
+        assertNotNull(queue.get("late"));
+    }
+
+    @Test
+    void whatIsNoRuleBesideAHandler() {
+        Handler<?> unnamed = counting().every(MINUTE, null, JobOptions.create());
+        assertThrows(IllegalArgumentException.class, () -> Worker.on(queue).handler(unnamed).build());
+        Handler<?> other = counting().kind("a").every(MINUTE, null, JobOptions.create().kind("b"));
+        assertThrows(IllegalArgumentException.class, () -> Worker.on(queue).handler(other).build());
+        Handler<?> bad = counting().kind("bad").cron("* * * * *", null, JobOptions.create().tz("Europe/Berln"));
+        Worker worker = Worker.on(queue).handler(bad).build();
+        String text = assertThrows(ConfigurationException.class, worker::drain).getMessage();
+        assertTrue(text.contains("job 'bad' of queue 'q': the server refused tz='Europe/Berln'"), text);
+    }
+}
