@@ -197,8 +197,25 @@ impl Handler {
     }
 }
 
+/// An error unless these can be the handlers of one worker.
+pub(crate) fn checked(all: &[Handler]) -> Result<(), Error> {
+    let mut kinds = std::collections::BTreeSet::new();
+    for handler in all {
+        if !kinds.insert(&handler.shape.kind) {
+            return Err(Error::usage(match &handler.shape.kind {
+                Some(kind) => format!("two handlers for jobs of kind {kind}"),
+                None => "two handlers without a kind: name the kind of all but one".into(),
+            }));
+        }
+    }
+    match kinds.is_empty() {
+        true => Err(Error::usage("the worker has no handler")),
+        false => Ok(()),
+    }
+}
+
 /// Decodes the data, but for a plain `Job`.
-fn typed<T: DeserializeOwned + 'static>(inner: Arc<Inner>) -> Result<Job<T>, BoxError> {
+pub(crate) fn typed<T: DeserializeOwned + 'static>(inner: Arc<Inner>) -> Result<Job<T>, Error> {
     let nothing = (Box::new(()) as Box<dyn Any>).downcast::<T>();
     let data = match nothing {
         Ok(nothing) => *nothing,

@@ -274,7 +274,7 @@ impl Io {
                     .jobs
                     .get(&serial)
                     .cloned()
-                    .unwrap_or_else(|| Inner::new(of, 0, Desk::Inline));
+                    .unwrap_or_else(|| Inner::new(of, 0, Desk::Inline(Default::default())));
                 let hooks = self
                     .plan
                     .works

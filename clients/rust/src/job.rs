@@ -2,7 +2,7 @@
 
 use crate::attempt::Attempt;
 use crate::codec::{decoded, Codec, Json};
-use crate::core::{limit, CancelReason, Delivered, Event, Serial};
+use crate::core::{limit, CancelReason, Delivered, Event, Serial, Suspension};
 use crate::envelope::Headers;
 use crate::error::{BoxError, Error};
 use crate::guard::{clean, Kept, LONGEST_REASON};
@@ -55,7 +55,15 @@ pub(crate) enum Desk {
         source: Arc<Source>,
     },
     /// A test without a server.
-    Inline,
+    Inline(Mutex<Asked>),
+}
+
+/// What a job without a server has asked for.
+#[derive(Default)]
+pub(crate) struct Asked {
+    pub suspension: Option<Suspension>,
+    /// What needs a server.
+    pub lacks: Option<&'static str>,
 }
 
 impl<T> Clone for Job<T>
@@ -84,6 +92,10 @@ impl<T> fmt::Debug for Job<T> {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(crate) fn needs_server(what: &str) -> Error {
+    Error::Usage(format!("{what} needs a server: see the module testing"))
 }
 
 impl Inner {
@@ -146,6 +158,33 @@ impl Inner {
     pub fn send(&self, event: impl FnOnce(Serial) -> Event) {
         if let Desk::Worker { serial, events, .. } = &self.desk {
             _ = events.send(event(*serial));
+        }
+    }
+
+    pub fn suspend(&self, asked: Suspension) {
+        self.attempt().has_ended = true;
+        match &self.desk {
+            Desk::Inline(desk) => lock(desk).suspension = Some(asked),
+            Desk::Worker { .. } => self.send(|serial| Event::Suspended(serial, asked)),
+        }
+    }
+
+    /// The queue that the job came from; an error in a test without a server.
+    pub fn source(&self, what: &'static str) -> Result<&Source, Error> {
+        match &self.desk {
+            Desk::Worker { source, .. } => Ok(source),
+            Desk::Inline(desk) => {
+                lock(desk).lacks = Some(what);
+                Err(needs_server(what))
+            }
+        }
+    }
+
+    /// What a job without a server has asked for, once.
+    pub fn take_asked(&self) -> Asked {
+        match &self.desk {
+            Desk::Inline(desk) => std::mem::take(&mut *lock(desk)),
+            Desk::Worker { .. } => Asked::default(),
         }
     }
 

@@ -12,7 +12,6 @@ mod guard;
 mod handler;
 mod health;
 mod hooks;
-mod inline;
 mod io;
 mod job;
 mod json;
@@ -31,6 +30,7 @@ mod source;
 mod steps;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod testjob;
 mod values;
 mod verdict;
 mod worker;
@@ -43,7 +43,6 @@ pub use error::{BoxError, Error, Outcome, Suspended};
 pub use handler::Handler;
 pub use health::Health;
 pub use hooks::Hooks;
-pub use inline::Inline;
 pub use job::Job;
 pub use middleware::{Call, Next, Returned};
 pub use queue::{
@@ -55,5 +54,8 @@ pub use redis;
 pub use refused::Refused;
 pub use result::JobResult;
 pub use server::Server;
+#[allow(deprecated)]
+pub use testjob::Inline;
+pub use testjob::{TestJob, TestRun};
 pub use verdict::{give_up, is, retry_in, snooze, Cancelled, Decision};
 pub use worker::{shutdown, Stopper, Worker};

@@ -11,6 +11,7 @@ use crate::queue::said::{corrected, Said};
 use crate::queue::NewJob;
 use crate::refused::Refused;
 use crate::result::{decode, JobResult};
+use crate::source::Source;
 use crate::values::{self, ms};
 use crate::verdict::named;
 use redis::{cmd, Cmd, Value};
@@ -62,9 +63,6 @@ impl<T> Job<T> {
             return Ok(());
         }
         bounds::lengths([("duration", Some(duration), 0)])?;
-        if let Desk::Inline = self.inner.desk {
-            return self.keep(name, Vec::new()).await;
-        }
         let mut nack = self.nack();
         nack.arg("DELAY").arg(ms(duration));
         self.suspend(vec![self.step_command(name, b""), nack])
@@ -139,8 +137,9 @@ impl<T> Job<T> {
         options: WaitFor,
     ) -> Result<Vec<JobResult>, Error> {
         let name = self.next_wait(&options)?;
+        let source = self.inner.source(WAITING)?;
         let jobs_and_numbers = jobs.iter().enumerate();
-        let ids = jobs_and_numbers.map(|(n, job)| self.id_of_child(&name, n, job));
+        let ids = jobs_and_numbers.map(|(n, job)| self.id_of_child(source, &name, n, job));
         let ids: Vec<Vec<u8>> = ids.collect::<Result<_, _>>()?;
         if let Some(results) = self.ended(&name, &ids).await? {
             return Ok(results);
@@ -150,9 +149,7 @@ impl<T> Job<T> {
         let named = jobs.iter().flat_map(NewJob::given_after);
         let after = named.filter(|id| !ids.contains(id)).cloned().collect();
         for (mut job, id) in jobs.into_iter().zip(&ids) {
-            if let Desk::Worker { source, .. } = &self.inner.desk {
-                (source.adding)(job.headers_mut());
-            }
+            (source.adding)(job.headers_mut());
             commands.push(job.command(key, id)?);
         }
         commands.push(self.nack_after(&ids, options.on_dead));
@@ -176,9 +173,7 @@ impl<T> Job<T> {
         if self.inner.attempt().enter(name)?.as_deref() == Some(ENDED) {
             return Ok(None);
         }
-        let Desk::Worker { source, .. } = &self.inner.desk else {
-            return Err(needs_server("once"));
-        };
+        let source = self.inner.source("once")?;
         let delivered = &self.inner.delivered;
         let mut eval = cmd("EVAL");
         eval.arg(format!("{ONCE_FIRST}{script}{ONCE_LAST}"))
@@ -290,17 +285,13 @@ impl<T> Job<T> {
 
     /// `ids`: the jobs that it waits for, if it adds none.
     fn suspend_for<R>(&self, commands: Vec<Cmd>, ids: Vec<Vec<u8>>) -> Result<R, Error> {
-        self.inner.attempt().has_ended = true;
-        self.inner
-            .send(|serial| Event::Suspended(serial, Suspension(commands, ids)));
+        self.inner.suspend(Suspension(commands, ids));
         Err(Suspended.into())
     }
 
     fn next_wait(&self, options: &WaitFor) -> Result<String, Error> {
         self.still_ours()?;
-        if let Desk::Inline = self.inner.desk {
-            return Err(needs_server("wait_for and spawn"));
-        }
+        self.inner.source(WAITING)?;
         let mut attempt = self.inner.attempt();
         attempt.waits += 1;
         let name = options.name.clone();
@@ -315,10 +306,13 @@ impl<T> Job<T> {
 
     /// The id of the n-th job that a wait spawns: the given one, or the same one in each attempt. It belongs to this
     /// job's shard.
-    fn id_of_child(&self, wait: &str, n: usize, job: &NewJob) -> Result<Vec<u8>, Error> {
-        let Desk::Worker { source, .. } = &self.inner.desk else {
-            return Err(needs_server("spawn"));
-        };
+    fn id_of_child(
+        &self,
+        source: &Source,
+        wait: &str,
+        n: usize,
+        job: &NewJob,
+    ) -> Result<Vec<u8>, Error> {
         let JobKey { key, id: parent } = &self.inner.delivered.job;
         let given = job.given_id();
         if let Some(id) = &given {
@@ -353,6 +347,8 @@ impl<T> Job<T> {
     }
 }
 
+const WAITING: &str = "to wait for jobs";
+
 /// The value of the step of a script that has ended. Before the script runs, the step is set to "begun", so it has
 /// its place.
 const ENDED: &[u8] = b"ended";
@@ -377,10 +373,6 @@ if not done or type(said) == 'table' and said.err then return {type(said) == 'ta
 redis.call('DQ.STEP', KEYS[1], ARGV[1], ARGV[2], ARGV[3], 'ended')
 return {1, said}
 ";
-
-fn needs_server(what: &str) -> Error {
-    Error::Usage(format!("{what} needs a server: see the module testing"))
-}
 
 fn or_null(value: &[u8]) -> &[u8] {
     if value.is_empty() {

@@ -11,7 +11,7 @@
 //! # Ok(()) }
 //! ```
 //!
-//! For handlers without a server there is [`Inline`](crate::Inline).
+//! For handlers without a server there is [`TestJob`](crate::TestJob).
 
 use crate::error::Error;
 use crate::queue::Queue;

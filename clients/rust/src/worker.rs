@@ -2,7 +2,7 @@
 
 use crate::core::{Member, Settings, IDLE_AFTER};
 use crate::error::{BoxError, Error};
-use crate::handler::Handler;
+use crate::handler::{checked, Handler};
 use crate::health::{Health, Probe};
 use crate::hooks::Hooks;
 use crate::io::{sources, Io, Place, Plan};
@@ -286,7 +286,7 @@ impl Worker {
             .iter()
             .map(|handler| handler.shape.clone())
             .collect();
-        self.check()?;
+        checked(&self.handlers)?;
         settings.bound()?;
         let (places, is_weighted) = self.places();
         let plan = Plan {
@@ -307,22 +307,6 @@ impl Worker {
         self.stopper.connect(io.events());
         let _stop = OnDrop(self.stopper.clone());
         running.await
-    }
-
-    fn check(&self) -> Result<(), Error> {
-        let mut kinds = std::collections::BTreeSet::new();
-        for handler in &self.handlers {
-            if !kinds.insert(&handler.shape.kind) {
-                return Err(Error::usage(match &handler.shape.kind {
-                    Some(kind) => format!("two handlers for jobs of kind {kind}"),
-                    None => "two handlers without a kind: name the kind of all but one".into(),
-                }));
-            }
-        }
-        match kinds.is_empty() {
-            true => Err(Error::usage("the worker has no handler")),
-            false => Ok(()),
-        }
     }
 
     fn work(&self, handler: &Handler) -> Work {

@@ -2,9 +2,8 @@
 
 use dq_redis::testing::TestServer;
 use dq_redis::{
-    give_up, BoxError, Codec, Error, Handler, Headers, Hooks, Inline, Job, NewJob, OnDead, Outcome,
-    Peek, Pop, Queue, QueueSettings, Rate, Reschedule, Scan, Server, State, Suspended, WaitFor,
-    Worker,
+    give_up, BoxError, Codec, Error, Handler, Headers, Hooks, Job, NewJob, OnDead, Outcome, Peek,
+    Pop, Queue, QueueSettings, Rate, Reschedule, Scan, Server, State, Suspended, WaitFor, Worker,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -702,27 +701,6 @@ async fn a_handler_that_only_says_that_its_job_waits_has_failed() -> Result<(), 
         assert!(reason.contains("goes on later"), "{reason}");
     }
     assert_eq!(queue.len_of(State::Reserved).await?, 0);
-    Ok(())
-}
-
-#[tokio::test]
-async fn without_a_server() -> Result<(), Error> {
-    let inline = Inline::new([Handler::new(double)]);
-    assert_eq!(inline.run(&Order { number: 21 }).await?, Some(42));
-    let asks = |job: Job| async move {
-        job.sleep("a year", 365 * DAY).await?;
-        job.wait::<String>("approved").await
-    };
-    let inline = Inline::new([Handler::new(asks)]);
-    assert!(matches!(
-        inline.run::<_, String>("").await,
-        Err(Error::Suspended(_))
-    ));
-    let inline = inline.signal("approved", "by Ada")?;
-    assert_eq!(
-        inline.run::<_, String>("").await?.as_deref(),
-        Some("by Ada")
-    );
     Ok(())
 }
 

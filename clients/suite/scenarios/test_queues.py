@@ -554,7 +554,7 @@ def a_rule_that_is_said_while_it_is_pruned_stays(world):
     assert world.len() == 1
 
 
-@scenario(13, lambda world: setattr(world, "inline_kind", "other"), gate=EACH, only={"go", "java", "node", "python"})
+@scenario(13, lambda world: setattr(world, "inline_kind", "other"), gate=EACH)
 def a_handler_walks_its_ladder_without_a_server(world):
     probe = world.probe()
     ladder = [{"kind": getattr(world, "inline_kind", "AFTER"), "attempts": 3, "backoff_ms": [60_000, 300_000]}]
@@ -566,17 +566,6 @@ def a_handler_walks_its_ladder_without_a_server(world):
     assert "bad" in failed["reason"] and len(probe.events("started")) == 4
     given_up = run(do="give_up", reason="no")
     assert (given_up["state"], given_up["reason"], given_up["attempts"]) == ("dead", "no", 1)
-
-
-@scenario(13, lambda world: setattr(world, "inline_kind", "other"), gate=EACH, only={"rust"})
-def handlers_run_without_a_server(world):
-    probe = world.probe()
-    kind = "AFTER"  # which, as a label, is no option
-    handlers = [{"kind": getattr(world, "inline_kind", kind)}]
-    probe.ask("inline", "answer", data={"n": 1}, kind=kind, handlers=handlers)
-    assert probe.wait("started")["kind"] == kind
-    refused = probe.ask("inline", "refused", data={"do": "give_up", "reason": "bad"}, kind=kind, handlers=handlers)
-    assert "bad" in refused["error"]
 
 
 def without_groups(world):

@@ -7,7 +7,7 @@ mod handlers;
 mod hostile;
 mod said;
 
-use dq_redis::{BoxError, Handler, Hooks, Inline, NewJob, Queue, Server, Stopper, Worker};
+use dq_redis::{BoxError, Handler, Hooks, NewJob, Queue, Server, Stopper, TestJob, Worker};
 use serde::Deserialize;
 use serde_json::{json, Value};
 use std::collections::HashMap;
@@ -168,11 +168,16 @@ impl Probe {
                 if let Some(kind) = order.kind {
                     job = job.kind(kind);
                 }
-                Inline::new(made(&order.handlers))
-                    .run_job::<Value>(job)
-                    .await
-                    .map_err(|error| error.to_string())?;
-                emit("answer", json!({ "value": null }));
+                let run = TestJob::of(job).run(made(&order.handlers)).await?;
+                let waits = run
+                    .waits
+                    .iter()
+                    .map(|wait| wait.map(|it| it.as_millis() as u64));
+                let value = json!({
+                    "state": run.state.word(), "result": run.decode::<Value>()?, "reason": run.reason,
+                    "attempts": run.attempts, "waits": waits.collect::<Vec<_>>(),
+                });
+                emit("answer", json!({ "value": value }));
             }
             "call" => {
                 let queue = self.queues[&order.queue].clone();

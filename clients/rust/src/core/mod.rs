@@ -33,6 +33,6 @@ pub(crate) use events::{
 pub(crate) use fetch::{Member, SERVER_TTR};
 pub(crate) use held::{BySerial, Running};
 pub(crate) use idle::IDLE_AFTER;
-pub(crate) use outcome::step;
+pub(crate) use outcome::{step, Outcome};
 pub(crate) use settings::{Fill, Settings, Shape};
 pub(crate) use state::Core;

@@ -31,13 +31,13 @@ pub enum IfExists {
 
 /// A job to be added, for [`Queue::add_many`](crate::Queue::add_many), [`Queue::chain`](crate::Queue::chain) and
 /// [`Job::spawn`](crate::Job::spawn). What is not set is decided by the queue's settings or the worker's handler.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct NewJob {
     data: Data,
     pub(super) options: Options,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Data {
     Json(Box<RawValue>),
     Bytes(Vec<u8>),
@@ -207,6 +207,13 @@ impl NewJob {
 
     pub(crate) fn given_id(&self) -> Option<Vec<u8>> {
         self.options.id.clone()
+    }
+
+    /// Its kind, attempts and backoff.
+    pub(crate) fn given(&self) -> (Option<&str>, u32, Option<&[Duration]>) {
+        let Options { kind, said, .. } = &self.options;
+        let attempts = said.attempts.unwrap_or(0);
+        (kind.as_deref(), attempts, said.backoff.as_deref())
     }
 
     pub(crate) fn given_after(&self) -> &[Vec<u8>] {

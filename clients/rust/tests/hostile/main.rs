@@ -6,8 +6,8 @@ mod acts;
 use acts::{named, order, step, Answer, Data, Order, Sour, SourError, ACTS};
 use dq_redis::testing::TestServer;
 use dq_redis::{
-    BoxError, Call, Codec, Error, Handler, Hooks, Inline, Job, Json, NewJob, Next, Queue, Returned,
-    State, Worker,
+    BoxError, Call, Codec, Error, Handler, Hooks, Job, Json, NewJob, Next, Queue, Returned, State,
+    TestJob, Worker,
 };
 use serde::Serialize;
 use std::collections::HashMap;
@@ -381,9 +381,9 @@ async fn what_json_does_not_know_is_not_added() {
     assert_eq!(queue.len().await.expect("a number"), 0);
     let added = queue.add(&Some(1.5)).header("a", "b").id("x").await;
     assert_eq!(added.expect("its hook does no harm").as_deref(), Some("x"));
-    let inline = Inline::new([Handler::new(|_: Job| async { Ok::<_, Error>(f64::NAN) })]);
-    let ended = inline.run::<_, f64>(&1).await;
-    assert!(matches!(ended, Err(Error::JobFailed { .. })), "{ended:?}");
+    let handler = Handler::new(|_: Job| async { Ok::<_, Error>(f64::NAN) });
+    let run = TestJob::new(&1).run([handler]).await.expect("a handler");
+    assert_eq!(run.state, State::Dead, "{run:?}");
 }
 
 /// As one says "no limit".
