@@ -104,12 +104,15 @@ func writeEnvelope(data any, kind string, headers map[string]string) ([]byte, er
 	if _, isRaw := data.([]byte); isRaw {
 		return nil, errors.New("dq: data of a job with a kind or headers must be what JSON can hold, not []byte")
 	}
-	return compact(struct {
-		Version int               `json:"dq"`
-		Kind    string            `json:"kind,omitempty"`
-		Data    any               `json:"data"`
-		Headers map[string]string `json:"headers,omitempty"`
-	}{envelopeVersion, kind, data, headers})
+	return compact(written{envelopeVersion, kind, data, headers})
+}
+
+// written is an envelope as it is sent.
+type written struct {
+	Version int               `json:"dq"`
+	Kind    string            `json:"kind,omitempty"`
+	Data    any               `json:"data"`
+	Headers map[string]string `json:"headers,omitempty"`
 }
 
 // readEnvelope returns nil if the payload is no envelope. Names of fields must match in upper and lower case.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
@@ -193,6 +194,45 @@ func (h *handlers) choose(opened func() *envelope) *Handler {
 		return found
 	}
 	return h.other
+}
+
+// nearest returns the kind that one without a handler may have meant, or "".
+func (h *handlers) nearest(kind string) (best string) {
+	least := max(1, len(kind)/3) + 1
+	for known := range h.byKind {
+		if far := distance(strings.ToLower(kind), strings.ToLower(known), least); far < least {
+			best, least = known, far
+		}
+	}
+	return best
+}
+
+// distance is how many letters differ; two that have changed places are one mistake. From most on it may say most.
+func distance(one, other string, most int) int {
+	if max(len(one)-len(other), len(other)-len(one)) >= most {
+		return most
+	}
+	var before []int
+	row := make([]int, len(other)+1)
+	for at := range row {
+		row[at] = at
+	}
+	for i := range len(one) {
+		next := make([]int, len(row))
+		next[0] = i + 1
+		for j := range len(other) {
+			changed := row[j]
+			if one[i] != other[j] {
+				changed++
+			}
+			next[j+1] = min(changed, row[j+1]+1, next[j]+1)
+			if i > 0 && j > 0 && one[i] == other[j-1] && one[i-1] == other[j] {
+				next[j+1] = min(next[j+1], before[j-1]+1)
+			}
+		}
+		before, row = row, next
+	}
+	return row[len(other)]
 }
 
 // Returning makes a Func, as [Typed] does, of a function that returns the job's result, for [Result] and [Wait].

@@ -202,7 +202,11 @@ func (w *Worker) refuse(d *delivery) {
 	case w.isDraining():
 		d.link.giveBack(d, returned(d))
 	case d.handler == nil:
-		w.warn("dq: no handler for this kind", "job", d.id, "kind", d.shownKind())
+		attributes := []any{"job", d.id, "kind", d.shownKind()}
+		if meant := w.handlers.nearest(d.shownKind()); meant != "" {
+			attributes = append(attributes, "did it mean", meant)
+		}
+		w.warn("dq: no handler for this kind", attributes...)
 		d.link.giveBack(d, unknown(d))
 	default:
 		w.warn("dq: a job is dead, its attempts are used up and its workers were lost", "job", d.id, "queue", d.queue)

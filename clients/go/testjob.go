@@ -90,7 +90,11 @@ func (t TestJob) Run(ctx context.Context, all ...Handler) (*TestRun, error) {
 	for attempt := max(1, t.Attempt); len(run.Jobs) < mostRuns; {
 		d := s.delivery(attempt)
 		if d.handler == nil {
-			return nil, &ConfigurationError{What: fmt.Sprintf("no handler for jobs of kind %q", t.Kind)}
+			what := fmt.Sprintf("no handler for jobs of kind %q", t.Kind)
+			if meant := made.nearest(d.shownKind()); meant != "" {
+				what += fmt.Sprintf("; did it mean %q?", meant)
+			}
+			return nil, &ConfigurationError{What: what}
 		}
 		run.Jobs = append(run.Jobs, d.job)
 		v, result, err := d.verdict(guard.Call(func() error { return call(ctx, []*delivery{d}) }))

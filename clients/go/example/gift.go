@@ -16,10 +16,11 @@ type gift struct {
 	Amount int
 }
 
+var gifts = dq.NewKindReturning[gift, string]("gift", dq.JobOptions{Keep: month})
+
 // Give charges for a gift, waits until somebody approves it, and mails it.
 func (s *Shop) Give(ctx context.Context, number int, to string, amount int) error {
-	options := dq.JobOptions{ID: giftID(number), Kind: "gift", Keep: 30 * 24 * time.Hour}
-	return s.add(ctx, gift{to, amount}, &options)
+	return once(gifts.Add(ctx, s.Queue, gift{to, amount}, &dq.JobOptions{ID: giftID(number)}))
 }
 
 // Approve approves a gift, whatever its worker does meanwhile. False: it was approved before.
@@ -29,7 +30,7 @@ func (s *Shop) Approve(ctx context.Context, number int, by string) (bool, error)
 
 // Gift returns what became of a gift.
 func (s *Shop) Gift(ctx context.Context, number int) (string, error) {
-	return dq.Result[string](ctx, s.Queue, giftID(number))
+	return gifts.Result(ctx, s.Queue, giftID(number))
 }
 
 func giftID(number int) string { return fmt.Sprintf("gift:%d", number) }

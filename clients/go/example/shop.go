@@ -26,9 +26,14 @@ type (
 	export  struct{ Pages int }
 )
 
-// add adds a job, unless it is there: whoever asks twice wants it once.
-func (s *Shop) add(ctx context.Context, data any, options *dq.JobOptions) error {
-	_, err := s.Queue.Add(ctx, data, options)
+var (
+	reminders = dq.NewKind[trial]("remind", dq.JobOptions{Delay: month})
+	charges   = dq.NewKind[payment]("charge")
+	exports   = dq.NewKind[export]("export", dq.JobOptions{ID: "export"})
+)
+
+// once leaves out that a job is there: whoever asks twice wants it once.
+func once(_ string, err error) error {
 	if errors.Is(err, dq.ErrExists) {
 		return nil
 	}
@@ -37,7 +42,7 @@ func (s *Shop) add(ctx context.Context, data any, options *dq.JobOptions) error 
 
 // StartTrial schedules a reminder in a month.
 func (s *Shop) StartTrial(ctx context.Context, customer string) error {
-	return s.add(ctx, trial{customer}, &dq.JobOptions{ID: "trial:" + customer, Kind: "remind", Delay: month})
+	return once(reminders.Add(ctx, s.Queue, trial{customer}, &dq.JobOptions{ID: "trial:" + customer}))
 }
 
 // Subscribe cancels the reminder.
@@ -48,13 +53,12 @@ func (s *Shop) Subscribe(ctx context.Context, customer string) error {
 
 // Order charges for an order.
 func (s *Shop) Order(ctx context.Context, number, amount int) error {
-	id := fmt.Sprintf("charge:%d", number)
-	return s.add(ctx, payment{number, amount}, &dq.JobOptions{ID: id, Kind: "charge"})
+	return once(charges.Add(ctx, s.Queue, payment{number, amount}, &dq.JobOptions{ID: fmt.Sprintf("charge:%d", number)}))
 }
 
 // Export mails the books to the accountants.
 func (s *Shop) Export(ctx context.Context, pages int) error {
-	return s.add(ctx, export{pages}, &dq.JobOptions{ID: "export", Kind: "export"})
+	return once(exports.Add(ctx, s.Queue, export{pages}, nil))
 }
 
 // Worker handles all of these jobs.
@@ -62,13 +66,12 @@ func (s *Shop) Worker(drain time.Duration) (*dq.Worker, error) {
 	return dq.NewWorker(dq.WorkerConfig{
 		Queues: []*dq.Queue{s.Queue},
 		Handlers: []dq.Handler{
-			{Kind: "remind", Do: dq.Typed(s.remind)},
-			{
-				Kind: "charge", Do: dq.Typed(s.charge),
+			reminders.Handler(s.remind),
+			charges.Handler(s.charge, dq.Handler{
 				Attempts: 4, Backoff: []time.Duration{time.Minute, time.Hour, 24 * time.Hour},
-			},
-			{Kind: "export", Do: dq.Typed(s.export)},
-			{Kind: "gift", Do: dq.Returning(s.gift)},
+			}),
+			exports.Handler(s.export),
+			gifts.Returning(s.gift),
 		},
 		Drain: drain,
 	})
