@@ -256,24 +256,50 @@ fn java(page: &str) -> String {
 
 // {by}
 
+import java.lang.reflect.Type;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.List;
 import java.util.Map;
 
 /**
- * {ABOUT} What it does not have is null.
+ * {ABOUT} What it does not have is null. Its {{@link #data}}, {{@link #kind}} and {{@link #headers}} are those of the payload.
  *
 {told} * @param fields {REST}
+ * @param codec The queue's, by which {{@link #data}} is decoded.
  */
 public record JobInfo(
-{declared}        Map<String, Object> fields) {{
+{declared}        Map<String, Object> fields,
+        Codec codec) {{
+    /** The kind that it was added with, or null. */
+    public String kind() {{
+        Envelope envelope = Envelope.read(payload);
+        return envelope == null ? null : envelope.kind();
+    }}
+
+    /** The headers that it was added with. */
+    public Map<String, String> headers() {{
+        Envelope envelope = Envelope.read(payload);
+        return envelope == null ? Map.of() : envelope.headers();
+    }}
+
+    /** What it was added with, decoded as {{@link Job#data(Class)}} is. */
+    public <T> T data(Class<T> type) {{
+        return data((Type) type);
+    }}
+
+    /** As {{@link #data(Class)}}, for a type with parameters. */
+    public <T> T data(Type type) {{
+        return Envelope.data(codec, payload, Envelope.read(payload), type);
+    }}
+
     static JobInfo of(Map<String, Object> fields, Codec codec) {{
         if (fields == null) {{
             return null;
         }}
         return new JobInfo(
-{read}                fields);
+{read}                fields,
+                codec);
     }}
 }}
 ",

@@ -294,7 +294,7 @@ final class Batcher {
         try {
             control.open();
             control.send(Ends.commands(told));
-            trouble = ends.hear(control, told, held.lost, watch::uncounted);
+            trouble = ends.hear(control, told, held, watch::uncounted);
         } catch (Throwable error) {
             ends.putBack(told, error);
             throw error;

@@ -116,17 +116,7 @@ abstract sealed class Delivery permits Job {
 
     /** As {@link #data(Class)}, for a type with parameters. */
     public <T> T data(Type type) {
-        try {
-            T data = codec.decode(envelope() == null ? payload : envelope().data(), type);
-            if (data == null && type != Void.class) {
-                throw new PayloadException("it is null", null);
-            }
-            return data;
-        } catch (PayloadException error) {
-            throw error;
-        } catch (Exception error) { // the codec may be the user's
-            throw new PayloadException(Guard.text(error), error);
-        }
+        return Envelope.data(codec, payload, envelope(), type);
     }
 
     /** How the jobs ended that this job came after, in their order; empty for other jobs. */

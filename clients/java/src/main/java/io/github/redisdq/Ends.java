@@ -94,7 +94,7 @@ class Ends {
      * Reads the replies; outcomes without one stay in {@code told}. Returns an error of the server that passes, or
      * null.
      */
-    RefusedException hear(Wire wire, Deque<Outcome> told, Consumer<Job> lost, Consumer<RefusedException> uncounted) {
+    RefusedException hear(Wire wire, Deque<Outcome> told, Held held, Consumer<RefusedException> uncounted) {
         RefusedException trouble = null;
         while (!told.isEmpty()) {
             Outcome each = told.getFirst();
@@ -108,7 +108,10 @@ class Ends {
             if (!(reply instanceof RefusedException said)) {
                 forget(each.job);
                 if (each.answered(reply) == Outcome.Answer.LOST) {
-                    lost.accept(each.job);
+                    held.lost.accept(each.job);
+                }
+                if (each.mayBeDead(reply)) {
+                    held.died.accept(each.job);
                 }
             } else if (each.isRefused(said)) {
                 refused(each, said, each.weaken(said));

@@ -6,6 +6,7 @@ import com.fasterxml.jackson.core.JsonParser;
 import com.fasterxml.jackson.core.JsonToken;
 import com.fasterxml.jackson.core.util.ByteArrayBuilder;
 import java.io.IOException;
+import java.lang.reflect.Type;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
@@ -73,6 +74,21 @@ record Envelope(long version, String kind, byte[] data, Map<String, String> head
             return read(json, payload);
         } catch (IOException error) {
             return null;
+        }
+    }
+
+    /** What a job was added with; never null. {@code envelope}: the payload read. */
+    static <T> T data(Codec codec, byte[] payload, Envelope envelope, Type type) {
+        try {
+            T data = codec.decode(envelope == null ? payload : envelope.data, type);
+            if (data == null && type != Void.class) {
+                throw new PayloadException("it is null", null);
+            }
+            return data;
+        } catch (PayloadException error) {
+            throw error;
+        } catch (Exception error) { // the codec may be the user's
+            throw new PayloadException(Guard.text(error), error);
         }
     }
 

@@ -17,14 +17,17 @@ final class Held {
     final Liveness liveness = new Liveness();
     /** Called with jobs that another worker may have. */
     final Consumer<Job> lost;
+    /** Called with jobs that are dead, or may be, as an answer was lost. */
+    final Consumer<Job> died;
     private final Leases leases;
     private final Set<Job> jobs = new HashSet<>();
     private long shortestMs;
     private long beatAt;
 
-    Held(Leases leases, Consumer<Job> lost) {
+    Held(Leases leases, Consumer<Job> lost, Consumer<Job> died) {
         this.leases = leases;
         this.lost = lost;
+        this.died = died;
         shortestMs = Times.ms(leases.shortest());
         beatAt = System.nanoTime() + beatNs();
     }

@@ -30,4 +30,14 @@ public interface Hooks {
      * replaced.
      */
     default void lost(Job job) {}
+
+    /**
+     * Called when a job has died: its attempts are used up, its handler gave it up, or a job that it was after died. It is
+     * the job as it is then.
+     *
+     * <p>In a thread of its own, by the worker that the server told. If a job died with its lease or with another job, each
+     * worker that has this hook finds that, at the latest a lease later: a job may be told of more than once. Not found is
+     * what died before the worker's start, and what the queue's DEADLEN took before.
+     */
+    default void dead(String queue, JobInfo job) {}
 }

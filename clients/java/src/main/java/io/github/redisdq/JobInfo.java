@@ -2,13 +2,14 @@ package io.github.redisdq;
 
 // Written from docs/libraries.md by `make generated`; DO NOT EDIT.
 
+import java.lang.reflect.Type;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.List;
 import java.util.Map;
 
 /**
- * A job as DQ.GET shows it. What it does not have is null.
+ * A job as DQ.GET shows it. What it does not have is null. Its {@link #data}, {@link #kind} and {@link #headers} are those of the payload.
  *
  * @param id The job's.
  * @param payload What was added.
@@ -44,6 +45,7 @@ import java.util.Map;
  * @param results How the jobs ended that it is after, or was.
  * @param payloadBytes The payload's whole length, where {@code payload} is cut too.
  * @param fields All fields as the server gave them, also those that this library does not know.
+ * @param codec The queue's, by which {@link #data} is decoded.
  */
 public record JobInfo(
         String id,
@@ -79,7 +81,30 @@ public record JobInfo(
         String onDead,
         List<JobResult> results,
         long payloadBytes,
-        Map<String, Object> fields) {
+        Map<String, Object> fields,
+        Codec codec) {
+    /** The kind that it was added with, or null. */
+    public String kind() {
+        Envelope envelope = Envelope.read(payload);
+        return envelope == null ? null : envelope.kind();
+    }
+
+    /** The headers that it was added with. */
+    public Map<String, String> headers() {
+        Envelope envelope = Envelope.read(payload);
+        return envelope == null ? Map.of() : envelope.headers();
+    }
+
+    /** What it was added with, decoded as {@link Job#data(Class)} is. */
+    public <T> T data(Class<T> type) {
+        return data((Type) type);
+    }
+
+    /** As {@link #data(Class)}, for a type with parameters. */
+    public <T> T data(Type type) {
+        return Envelope.data(codec, payload, Envelope.read(payload), type);
+    }
+
     static JobInfo of(Map<String, Object> fields, Codec codec) {
         if (fields == null) {
             return null;
@@ -118,6 +143,7 @@ public record JobInfo(
                 Reply.text(fields.get("on-dead")),
                 JobResult.all(fields.get("results"), codec),
                 Reply.number(fields.get("payload-bytes")),
-                fields);
+                fields,
+                codec);
     }
 }

@@ -7,6 +7,7 @@ import java.util.Deque;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.BiConsumer;
 import java.util.function.Consumer;
 import java.util.function.Function;
 
@@ -33,7 +34,7 @@ final class Link implements Job.Context, Watch.Timed {
     private int troubles; // of the supplier
 
     /** {@code lost}: called with jobs that another worker may have. */
-    Link(Watch watch, Fetches fetches, Ends ends, boolean isOneOfSeveral, Consumer<Job> lost) {
+    Link(Watch watch, Fetches fetches, Ends ends, boolean isOneOfSeveral, Consumer<Job> lost, BiConsumer<DqQueue, Job> died) {
         Fetches.Member first = fetches.members().get(0);
         Connector connector = first.queue().connector();
         this.watch = watch;
@@ -43,7 +44,7 @@ final class Link implements Job.Context, Watch.Timed {
         this.place = connector.place(first.key());
         this.placeHash = place.hashCode();
         this.waiting = new Batcher.Waiting(new Wire(connector, first.key(), fetches.longest().plus(SLACK), this::beatNow));
-        this.held = new Held(fetches.leases(), lost);
+        this.held = new Held(fetches.leases(), lost, job -> died.accept(queue(job), job));
         fetches.members().forEach(each -> queues.put(Bytes.text(each.key()), each.queue()));
         List<Listener> listeners = new ArrayList<>();
         for (Fetches.Member each : queues.size() > MOST_LISTENERS ? List.<Fetches.Member>of() : fetches.members()) {
@@ -278,7 +279,7 @@ final class Link implements Job.Context, Watch.Timed {
         long sent = System.nanoTime();
         commands.add(fetches.command(count, limited(wait), sent));
         waiting.wire.send(commands);
-        RefusedException trouble = ends.hear(waiting.wire, told, held.lost, watch::uncounted);
+        RefusedException trouble = ends.hear(waiting.wire, told, held, watch::uncounted);
         if (ends.pending() > 0) {
             ring();
         }

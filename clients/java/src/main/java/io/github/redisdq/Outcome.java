@@ -291,6 +291,11 @@ final class Outcome {
         return isThere || unanswered > 0 ? Answer.SETTLED : Answer.LOST;
     }
 
+    /** Whether the job is dead, or may be, as the answer to an earlier sending was lost. */
+    boolean mayBeDead(Object reply) {
+        return mode != Mode.ACK && (reply == null ? unanswered > 0 : State.of(reply) == State.DEAD);
+    }
+
     /** Whether the server will refuse it again unchanged; if not, it is sent again. */
     boolean isRefused(RefusedException said) {
         boolean isOptional = suspended != null && said.begins("NOPERM") || result != null && said.begins("OOM");

@@ -45,6 +45,7 @@ public final class Worker implements AutoCloseable {
     private final Health health; // null: no supervisor asks
     private final Watch watch;
     private final Ruled ruled;
+    private final Deaths deaths;
     private final CountDownLatch stopped = new CountDownLatch(1);
     private boolean hasStarted;
     private volatile ConfigurationException failure;
@@ -60,6 +61,7 @@ public final class Worker implements AutoCloseable {
         executor = from.executor == null ? threads() : from.executor;
         watch = new Watch(links, leases);
         ruled = new Ruled(queues.get(0), from.handlers, watch);
+        deaths = new Deaths(from.hooks, queues, leases.shortest(), watch);
         handling = new Handling(from.hooks, from.around);
         makeLinks(from, leases, handlers.fill());
         health = from.health == null ? null : new Health(this::trouble, from.health);
@@ -86,7 +88,7 @@ public final class Worker implements AutoCloseable {
         }
         for (List<Fetches.Member> members : groups.values()) {
             Fetches fetches = new Fetches(members, isWeighted, leases, from.wait, fill);
-            links.add(new Link(watch, fetches, from.ends.get(), groups.size() > 1, handling::lost));
+            links.add(new Link(watch, fetches, from.ends.get(), groups.size() > 1, handling::lost, deaths::answered));
         }
     }
 
@@ -159,6 +161,9 @@ public final class Worker implements AutoCloseable {
         begin(this::attend, "dq-watch");
         if (!ruled.isSaid()) {
             begin(ruled::sayInTime, "dq-rules");
+        }
+        if (deaths.areHeard()) {
+            begin(deaths::work, "dq-dead");
         }
         say("started: " + this + ", concurrency " + concurrency);
     }
@@ -278,6 +283,7 @@ public final class Worker implements AutoCloseable {
             String handlers = running == 1 ? "one handler" : running + " handlers";
             say("stopping: " + this + ", waits up to " + drain.toSeconds() + " s for " + handlers + "; gave back " + jobs(left.size()));
         }
+        long drained = until;
         int told = 0;
         if (!waitIdle(until)) {
             told = links.stream().mapToInt(Link::size).sum();
@@ -286,6 +292,7 @@ public final class Worker implements AutoCloseable {
             waitIdle(until + TELLING_NS / 2);
         }
         finish(until + TELLING_NS);
+        deaths.end(Math.max(drained, System.nanoTime() + TELLING_NS / 2));
         int back = told + left.size();
         say("stopped: " + this + ", " + (back == 0 ? "no job was given back" : "gave back " + jobs(back)));
     }
@@ -355,7 +362,10 @@ public final class Worker implements AutoCloseable {
         watching.start();
         try {
             ruled.say();
-            return links.stream().mapToInt(this::drain).sum();
+            deaths.drain();
+            int handled = links.stream().mapToInt(this::drain).sum();
+            deaths.drain();
+            return handled;
         } finally {
             watch.tell(Watch.STOP);
         }

@@ -14,12 +14,13 @@ import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 
-/** Rules beside their handlers. What workers do with them is in the behaviour suite. */
+/** Rules beside their handlers, and the hook of dead jobs. What workers do with them is in the behaviour suite. */
 @ExtendWith(DqExtension.class)
 class ProgramsTest {
     private static final Duration MINUTE = Duration.ofMinutes(1);
@@ -87,5 +88,95 @@ class ProgramsTest {
         Worker worker = Worker.on(queue).handler(bad).build();
         String text = assertThrows(ConfigurationException.class, worker::drain).getMessage();
         assertTrue(text.contains("job 'bad' of queue 'q': the server refused tz='Europe/Berln'"), text);
+    }
+
+    // --- The hook of dead jobs
+
+    private static final class Dead implements Hooks {
+        final List<JobInfo> jobs = new ArrayList<>();
+
+        @Override
+        public void dead(String queue, JobInfo job) {
+            jobs.add(job);
+            if (jobs.size() % 2 == 1) {
+                throw new IllegalStateException("of a hook");
+            }
+        }
+
+        List<String> ids() {
+            return jobs.stream().map(JobInfo::id).sorted().toList();
+        }
+    }
+
+    private static void fail(Job job) {
+        throw new GiveUpException("no such order");
+    }
+
+    private Worker hearing(Hooks hooks) {
+        return Worker.on(queue).handler(Handler.of(ProgramsTest::fail).kind("sell").lease(MINUTE)).hooks(hooks).build();
+    }
+
+    @Test
+    void theHookOfDeadJobsHasTheirRecords(Clock clock) {
+        Dead dead = new Dead();
+        queue.add(Map.of("order", 17), JobOptions.withId("a").kind("sell").header("by", "ann").label("other"));
+        queue.cron("0 3 * * *", Map.of("n", 1), JobOptions.withId("daily").kind("sell"));
+        Worker worker = hearing(dead);
+        worker.drain();
+        clock.advance(Duration.ofDays(1));
+        worker.drain();
+        JobInfo job = dead.jobs.get(0);
+        assertEquals(List.of("a", "no such order", "sell", Map.of("by", "ann"), "other"),
+                List.of(job.id(), job.reason(), job.kind(), job.headers(), job.label()));
+        assertEquals(Map.of("order", 17), job.data(Map.class));
+        assertTrue(dead.jobs.get(1).id().startsWith("daily@"), dead.ids().toString());
+        assertEquals(2, dead.jobs.size());
+    }
+
+    private List<String> add(int count, JobOptions options) {
+        List<DqQueue.NewJob> jobs = new ArrayList<>();
+        for (int n = 0; n < count; n++) {
+            jobs.add(new DqQueue.NewJob(n, options));
+        }
+        return queue.addMany(jobs).stream().sorted().toList();
+    }
+
+    @Test
+    void manyDeathsAreToldOnceThoughFewMayWait(Clock clock) {
+        Dead dead = new Dead();
+        Worker worker = hearing(dead);
+        List<String> all = new ArrayList<>(add(2 * Deaths.MOST + 500, JobOptions.create().kind("sell")));
+        assertEquals(all.size(), worker.drain());
+        assertEquals(all, dead.ids(), "of their ends");
+        all.addAll(add(2 * Deaths.MOST + 500, JobOptions.create().kind("sell").attempts(1)));
+        queue.pop(3 * Deaths.MOST, MINUTE);
+        clock.advance(MINUTE);
+        worker.drain();
+        worker.drain();
+        assertEquals(all.stream().sorted().toList(), dead.ids(), "of their leases, all in one instant");
+    }
+
+    @Test
+    void aHookThatHangsHoldsUpOnlyItself() throws InterruptedException {
+        CountDownLatch hangs = new CountDownLatch(1);
+        CountDownLatch handled = new CountDownLatch(100);
+        Hooks hooks = new Hooks() {
+            @Override
+            public void dead(String queue, JobInfo job) {
+                Guard.call(hangs::await);
+            }
+
+            @Override
+            public void failed(Job job, Throwable error) {
+                handled.countDown();
+            }
+        };
+        Worker worker = Worker.on(queue).handler(Handler.of(ProgramsTest::fail)).hooks(hooks).drain(Duration.ZERO).build();
+        add(100, JobOptions.create());
+        worker.start();
+        handled.await();
+        worker.close();
+        hangs.countDown();
+        assertEquals(100, queue.len(State.DEAD));
     }
 }

@@ -49,6 +49,7 @@ class ReadmeTest {
                 abstract void closeOrder(Order order);
                 abstract void remind(Customer customer);
                 abstract void serveRequests();
+                abstract void report();
                 abstract String charge(Order order, String key);
                 abstract void ship(Order order, String signedBy);
                 abstract void refund(String receipt);

@@ -9,6 +9,7 @@ import io.github.redisdq.Hooks;
 import io.github.redisdq.Inside;
 import io.github.redisdq.Job;
 import io.github.redisdq.JobFailedException;
+import io.github.redisdq.JobInfo;
 import io.github.redisdq.JobOptions;
 import io.github.redisdq.RefusedException;
 import io.github.redisdq.TestJob;
@@ -86,6 +87,15 @@ public final class Probe {
         }
     }
 
+    private static final class Deaths implements Hooks {
+        @Override
+        public void dead(String queue, JobInfo job) {
+            emit(
+                    "dead", "job", job.id(), "queue", queue, "kind", job.kind(), "headers", job.headers(), "data",
+                    job.data(JsonNode.class), "attempts", job.attempts(), "reason", job.reason());
+        }
+    }
+
     private static List<Handler<?>> handlers(JsonNode order) {
         List<Handler<?>> made = new ArrayList<>();
         JsonNode given = order.path("handlers").isEmpty() ? JSON.createArrayNode().addObject() : null;
@@ -157,6 +167,9 @@ public final class Probe {
             builder.hooks(new Hostilities());
         } else if (order.path("hooks").asBoolean()) {
             builder.hooks(new Reports());
+        }
+        if (order.path("dead").asBoolean()) {
+            builder.hooks(new Deaths());
         }
         around(order.path("around").asText("")).ifPresent(builder::around);
         worker = builder.build();

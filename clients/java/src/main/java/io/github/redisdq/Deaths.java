@@ -1,0 +1,347 @@
+package io.github.redisdq;
+
+import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Deque;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import java.util.regex.Pattern;
+
+/**
+ * The jobs that have died, for the hooks that hear of them: those of which an answer told, and those that are found at the
+ * server, as time or another job ended them. One thread reads each of them just before it calls the hooks, which hold up
+ * nothing else.
+ */
+final class Deaths {
+    static final int MOST = 1000; // that wait for the hooks
+    private static final int PAGE = 100;
+    private static final Duration ANSWER = Duration.ofSeconds(5);
+
+    /** Reasons of the server. All others were said in a NACK, whose sender heard of the death. */
+    private static final Pattern BY_TIME = Pattern.compile("lease ended|after .*: (dead|deleted|expired)", Pattern.DOTALL);
+
+    /** The first of the ids that is dead is the job. {@code isFound}: it counts only if no answer told of it. */
+    private record Death(Place place, List<String> ids, boolean isFound) {}
+
+    /** A key, and since when deaths are looked for there, by the server's clock. */
+    private static final class Place {
+        final DqQueue queue;
+        final byte[] key;
+        final Map<String, Long> seen = new HashMap<>(); // deaths since then that were found: their instants
+        final Map<String, Long> told = new LinkedHashMap<>() {
+            private static final long serialVersionUID = 1;
+
+            @Override
+            protected boolean removeEldestEntry(Map.Entry<String, Long> eldest) {
+                return size() > MOST;
+            }
+        };
+        long startMs = -1; // not known yet
+        long fromMs;
+
+        Place(DqQueue queue, byte[] key) {
+            this.queue = queue;
+            this.key = key;
+        }
+
+        Object ask(Words command) {
+            Object reply = queue.connector().call(List.<byte[][]>of(command.all()), null).get(0);
+            if (reply instanceof RefusedException said) {
+                throw said;
+            }
+            return reply;
+        }
+
+        /** Forgets what is not looked for again. */
+        void lookFrom(long ms) {
+            fromMs = Math.max(fromMs, ms);
+            seen.values().removeIf(at -> at < fromMs);
+        }
+    }
+
+    private final List<Hooks> hooks;
+    private final Watch watch;
+    private final long everyNs;
+    private final List<Place> places = new ArrayList<>();
+    private final Deque<Death> waiting = new ArrayDeque<>();
+    private long begun; // when the worker started; 0: not yet
+    private boolean isLost; // an answer told of a death when there was no room: the next look takes all
+    private boolean isEnding;
+    private volatile boolean hasEnded;
+    private boolean mayLook = true;
+    private long lookAt = System.nanoTime();
+
+    /** {@code every}: how often to look, and how much earlier each time, as a busy server finds some deaths late. */
+    Deaths(List<Hooks> hooks, List<DqQueue> queues, Duration every, Watch watch) {
+        this.hooks = hooks.stream().filter(Deaths::hears).toList();
+        this.watch = watch;
+        everyNs = Times.ms(every) * 1_000_000;
+        queues.forEach(queue -> queue.keys().forEach(key -> places.add(new Place(queue, key))));
+    }
+
+    private static boolean hears(Hooks hooks) {
+        try {
+            return hooks.getClass().getMethod("dead", String.class, JobInfo.class).getDeclaringClass() != Hooks.class;
+        } catch (NoSuchMethodException never) {
+            throw new AssertionError(never);
+        }
+    }
+
+    boolean areHeard() {
+        return !hooks.isEmpty();
+    }
+
+    // --- What other threads say
+
+    /** An answer said that the job is dead. An occurrence of a recurring one is a dead job of its own. */
+    void answered(DqQueue queue, Job job) {
+        if (!areHeard()) {
+            return;
+        }
+        List<String> ids = List.of(job.id() + "@" + job.due().toEpochMilli(), job.id());
+        for (Place each : places) {
+            if (each.queue == queue && Arrays.equals(each.key, job.rawKey) && !put(new Death(each, ids, false))) {
+                lose();
+            }
+        }
+    }
+
+    private synchronized void lose() {
+        isLost = true;
+    }
+
+    /** False: there is no room. */
+    private synchronized boolean put(Death death) {
+        if (waiting.size() >= MOST) {
+            return false;
+        }
+        waiting.add(death);
+        notifyAll();
+        return true;
+    }
+
+    /** The worker has stopped: tells what waits by that time, or until a second stop. The rest is left behind. */
+    void end(long by) {
+        synchronized (this) {
+            isEnding = true;
+            notifyAll();
+        }
+        Object order = areHeard() ? Watch.NEWS : null;
+        while (!hasEnded && order != null && order != Watch.STOP) {
+            order = watch.order(by);
+        }
+        if (areHeard() && !hasEnded) {
+            hasEnded = true;
+            Guard.warn("the hook dead is left behind: " + left() + " that died may not be told");
+        }
+    }
+
+    private synchronized String left() {
+        return waiting.size() == 1 ? "one job" : waiting.size() + " jobs";
+    }
+
+    // --- The thread of the hooks
+
+    void work() {
+        for (int failures = 0; !isOver(); ) {
+            Throwable error = Guard.call(this::step);
+            failures = error instanceof DqException ? failures + 1 : 0;
+            if (failures > 0) { // the links say what is wrong
+                long ms = Trouble.pause(failures).toMillis();
+                Guard.call(() -> Thread.sleep(ms));
+            }
+        }
+        hasEnded = true;
+        watch.tell(Watch.NEWS);
+    }
+
+    private synchronized boolean isOver() {
+        return hasEnded || isEnding && waiting.isEmpty();
+    }
+
+    private void step() throws InterruptedException {
+        begin();
+        if (mayLook && hasRoom() && lookAt - System.nanoTime() <= 0) {
+            look();
+        }
+        tellOne(next());
+    }
+
+    private synchronized boolean hasRoom() {
+        return !isEnding && waiting.size() + PAGE <= MOST;
+    }
+
+    /** Waits for the next death until it is time to look; null: there is none. */
+    private synchronized Death next() throws InterruptedException {
+        long until = mayLook ? lookAt : System.nanoTime() + everyNs;
+        for (long left = until - System.nanoTime(); waiting.isEmpty() && !isEnding && left > 0; left = until - System.nanoTime()) {
+            TimeUnit.NANOSECONDS.timedWait(this, left);
+        }
+        return waiting.peek();
+    }
+
+    private void tellOne(Death death) {
+        if (death == null) {
+            return;
+        }
+        Throwable error = Guard.call(() -> tell(death));
+        if (error instanceof DqException passing && !isForGood(passing)) {
+            throw passing;
+        }
+        if (error != null) {
+            Guard.warn("the hook dead does not hear of job " + death.ids.get(death.ids.size() - 1) + ": " + Guard.text(error));
+        }
+        synchronized (this) {
+            waiting.poll();
+        }
+    }
+
+    private boolean isForGood(DqException error) {
+        return error instanceof RefusedException said && (said.begins("NOPERM") || Trouble.isRefusal(said));
+    }
+
+    private void tell(Death death) {
+        for (String id : death.ids) {
+            Map<String, Object> fields = Reply.map(death.place.ask(new Words("DQ.GET").add(death.place.key).add(id)));
+            if (fields != null && State.of(fields.get("state")) == State.DEAD) {
+                tell(death, JobInfo.of(fields, death.place.queue.codec()));
+                return;
+            }
+        }
+    }
+
+    private void tell(Death death, JobInfo job) {
+        long at = job.failed() == null ? 0 : job.failed().toEpochMilli();
+        boolean isTold = Long.valueOf(at).equals(death.place.told.get(job.id()));
+        boolean isAnothers = death.isFound && (job.reason() == null || !BY_TIME.matcher(job.reason()).matches());
+        if (!isTold && !isAnothers) {
+            death.place.told.put(job.id(), at);
+            hooks.forEach(each -> Guard.hook("dead", each, () -> each.dead(death.place.queue.name(), job)));
+        }
+    }
+
+    /** For tests: tells, in the caller's thread, of all that have died since it was called first. */
+    void drain() {
+        if (areHeard()) {
+            begin();
+            boolean isAll = false;
+            while (!isAll) {
+                isAll = look();
+                for (Death death = waiting.peek(); death != null; death = waiting.peek()) {
+                    tellOne(death);
+                }
+            }
+        }
+    }
+
+    // --- Deaths that are found
+
+    /** Learns since when to look: the server's time when the worker started. */
+    private void begin() {
+        begun = begun == 0 ? System.nanoTime() : begun;
+        Map<Object, Long> times = new HashMap<>();
+        for (Place each : places) {
+            if (each.startMs < 0 && mayLook) {
+                Object there = each.queue.connector().place(each.key);
+                each.startMs = Math.max(0, times.computeIfAbsent(there, it -> serverMs(each)) - sinceStartMs());
+                each.fromMs = each.startMs;
+            }
+        }
+    }
+
+    private long sinceStartMs() {
+        return (System.nanoTime() - begun) / 1_000_000;
+    }
+
+    private long serverMs(Place place) {
+        Wire wire = new Wire(place.queue.connector(), place.key, ANSWER, () -> {}); // the commands have no key
+        try {
+            List<Object> replies = wire.ask(List.of(new Words("DQ.CLOCK").add("GET").all(), new Words("TIME").all()));
+            if (replies.get(0) instanceof Long ofTests) {
+                return ofTests;
+            }
+            if (replies.get(1) instanceof RefusedException said) {
+                turnOff(said, "TIME");
+            }
+            List<Object> time = Reply.list(replies.get(1));
+            return mayLook ? Long.parseLong(Reply.text(time.get(0))) * 1000 + Long.parseLong(Reply.text(time.get(1))) / 1000 : 0;
+        } finally {
+            wire.close();
+        }
+    }
+
+    /** Looks no longer, if the server forbids it; throws what passes. */
+    private void turnOff(RefusedException said, String command) {
+        mayLook = !watch.isForbidden(said, command, "the hook dead does not hear of jobs that died with their lease");
+        if (mayLook) {
+            throw said;
+        }
+    }
+
+    /** Finds deaths, as far as there is room. Whether these are all. */
+    private boolean look() {
+        boolean areLost = takeLost();
+        boolean isAll = true;
+        try {
+            for (Place each : places) {
+                isAll = isAll && look(each, areLost);
+            }
+        } catch (DqException error) {
+            isAll = false;
+            if (!(error instanceof RefusedException said)) {
+                throw error;
+            }
+            turnOff(said, "DQ.PEEK");
+            isAll = true;
+        } finally {
+            if (!isAll && areLost) {
+                lose();
+            }
+        }
+        if (isAll) {
+            lookAt = System.nanoTime() + everyNs;
+        }
+        return isAll;
+    }
+
+    private synchronized boolean takeLost() {
+        boolean areLost = isLost;
+        isLost = false;
+        return areLost;
+    }
+
+    private boolean look(Place place, boolean areLost) {
+        if (!mayLook) {
+            return true;
+        }
+        while (true) {
+            int count = PAGE + place.seen.size();
+            Words peek = new Words("DQ.PEEK").add(place.key).add("DEAD").value("FROM", place.fromMs);
+            List<Object> rows = Reply.list(place.ask(peek.value("COUNT", count).value("PREFIX", 0)));
+            long last = 0;
+            for (Object each : rows) {
+                List<Object> row = Reply.list(each);
+                String id = Reply.text(row.get(0));
+                last = Reply.number(row.get(2));
+                if (!Long.valueOf(last).equals(place.seen.get(id))) {
+                    if (!put(new Death(place, List.of(id), !areLost))) {
+                        return false;
+                    }
+                    place.seen.put(id, last);
+                }
+            }
+            if (rows.size() < count) {
+                place.lookFrom(place.startMs + sinceStartMs() - everyNs / 1_000_000);
+                return true;
+            }
+            if (place.seen.size() > MOST) {
+                place.lookFrom(last);
+            }
+        }
+    }
+}
