@@ -168,13 +168,14 @@ test-model: ## docs/model, by the model checker TLC, and whether it follows what
 	@python=$$(tools/install/venv.sh '$(TARGET)/model/python' docs/model/requirements.txt) && \
 	tools/testing/model.sh "$$python" '$(TARGET)/model/checked' '$(or $(TRACES),$(TARGET)/model/traces)'
 
-# PICTURES: a folder for the pictures of docs/board.md. ONLY: tests with such names, as test_actions.Copying.
+# PICTURES: a folder for the pictures of docs/board.md, of a board that has run for AGE seconds (3600 looks best).
+# ONLY: tests with such names, as test_actions.Copying.
 test-board: ## dq board, in a real browser against real servers; PICTURES=docs/board makes its pictures
 	$(call module,server python browser $(if $(CI),prometheus))
 	$(program)
 	$(call own,dq-board)
 	@mkdir -p '$(TARGET)/board' && browser=$$(tools/testing/browser.sh) && python=$$(tools/install/venv.sh '$(TARGET)/board/python' tools/dq-board/tests/requirements.txt) && \
-	export DQ_BROWSER=$$browser DQ_PROGRAM='$(PROGRAM)' DQ_BOARD_PICTURES='$(if $(PICTURES),$(abspath $(PICTURES)))' && \
+	export DQ_BROWSER=$$browser DQ_PROGRAM='$(PROGRAM)' DQ_BOARD_PICTURES='$(if $(PICTURES),$(abspath $(PICTURES)))' DQ_BOARD_AGE='$(AGE)' && \
 	$(ON) sh -c "cd tools/dq-board/tests && '$$python' ../../testing/beside.py 4 $(ONLY)"
 
 test-push: ## dq http, against real servers and receivers, all of which are killed; DQ_PUSH_SEED=1, ONLY=test_push.Answers, ADDS=100000

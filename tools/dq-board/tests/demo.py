@@ -12,10 +12,10 @@ def fill(client):
     now = int(time.time() * 1000)
     pipe = client.pipeline(transaction=False)
     hour = 3_600_000
-    for number in range(6000):
-        # Two peaks in the next hour, and a long tail.
+    for number in range(9000):
+        # Two peaks in each of the next hours, which become smaller.
         hump = chance.choice([0.28, 0.72])
-        at = now + int(hour * min(max(chance.gauss(hump, 0.09), 0.01), 3)) + (chance.randrange(5) == 0) * hour
+        at = now + int(hour * (max(chance.gauss(hump, 0.09), 0.01) + chance.choice([0, 0, 0, 1, 1, 2])))
         order = {"order": 70_000 + number, "customer": f"c{chance.randrange(900)}", "total": round(chance.uniform(9, 400), 2)}
         pipe.execute_command("DQ.ADD", "order-timeouts", f"order:{70_000 + number}", json.dumps(order), "AT", at)
     pipe.execute_command("DQ.CFGSET", "order-timeouts", "ATTEMPTS", 5, "BACKOFF", 4, 1000, 10_000, 60_000, 600_000)

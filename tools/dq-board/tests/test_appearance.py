@@ -15,6 +15,7 @@ from support import PATIENCE_S, BoardTest, cell, row, wait_until
 # The rules of axe that a theme can break.
 COLOURS = {"runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}}
 PICTURES = os.environ.get("DQ_BOARD_PICTURES")
+AGE_S = float(os.environ.get("DQ_BOARD_AGE") or 0)
 
 
 class Living(BoardTest):
@@ -79,6 +80,8 @@ class Appearance(BoardTest):
         if PICTURES:
             self.workers = self.connected(server)
         board = self.board(server, "--allow-actions")
+        # Pictures look better with a past.
+        worker.over.wait(AGE_S)
         axe = Axe()
         for theme, width in [("light", 320), ("light", 1280), ("dark", 1280)]:
             page = self.window(viewport={"width": width, "height": 860}, color_scheme=theme)
@@ -178,6 +181,8 @@ class Appearance(BoardTest):
         for client in clients:
             self.addCleanup(client.disconnect)
             client.send_command("DQ.BPOP", "newsletter", 0)
+        # A board that sees them earlier counts them as having come.
+        wait_until("they wait", lambda: server.client.info("clients")["blocked_clients"] == len(clients))
         return server, clients
 
     def deploy(self, page):

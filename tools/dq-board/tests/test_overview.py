@@ -24,7 +24,7 @@ class Overview(BoardTest):
         expect(page.get_by_role("heading", name="4 queues need a look")).to_be_visible()
         expect(lines.nth(0)).to_have_text("b-dead 3 jobs are dead")
         expect(lines.nth(1)).to_have_text(f"{HOSTILE[0].decode()} 1 job is dead")
-        expect(lines.nth(2)).to_have_text(re.compile(r"^c-late a job has been ready for \d+y; 1 job is ready, and no client asks for any$"))
+        expect(lines.nth(2)).to_have_text(re.compile(r"^c-late a job has been ready for \d+ years; 1 job is ready, and no client asks for any$"))
         expect(lines.nth(3)).to_have_text(re.compile(r"^d-paused a job has been ready for .*; the queue is paused until it is resumed"))
         expect(page.locator(".first .note")).to_have_text("1 is calm.")
         expect(cell(page, "c-late", "ready")).to_have_attribute("data-tone", "bad")

@@ -21,7 +21,7 @@ class Pages(BoardTest):
         page.goto(self.board(server).url)
         expect(cell(page, "mails", "ready")).to_have_text("42")
         expect(cell(page, "mails", "dead")).to_have_text("4")
-        expect(cell(page, "order-timeouts", "delayed")).to_have_text("6,000")
+        expect(cell(page, "order-timeouts", "delayed")).to_have_text("9,000")
         expect(row(page, "newsletter")).to_contain_text("paused")
         expect(page.locator(".server")).to_contain_text("127.0.0.1")
         # Deliveries show as a rate, a lateness and a bar.

@@ -591,7 +591,7 @@ mod tests {
         let mut row = Row::new(QueueKey::new(2, "a b"), "node");
         row.read(oldest(9000, 0), now.here, Duration::from_secs(1));
         let fired = watcher.check([&row].into_iter(), [].into_iter(), false, now, 50_000);
-        assert_eq!(fired[0].text(), "a b: a job has been ready for 9.0s");
+        assert_eq!(fired[0].text(), "a b: a job has been ready for 9.0 s");
         let json = fired[0].json(Some("https://board/"));
         assert_eq!(json["link"], "https://board/queue?queue=2:a%20b");
         assert_eq!(

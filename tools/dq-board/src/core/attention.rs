@@ -81,16 +81,19 @@ impl Signs {
         let late = late.filter(|(us, usual)| usual.is_none_or(|it| *us >= UNUSUAL * it));
         let late = late.map(|(us, usual)| {
             let usual = usual.map_or(String::new(), |it| {
-                format!(", usually {}", units::micros(it))
+                format!(", usually {}", units::spaced(&units::micros(it)))
             });
             format!(
                 "1 % of the last deliveries were later than {}{usual}",
-                units::micros(us)
+                units::spaced(&units::micros(us))
             )
         });
-        let waits = self
-            .waits_ms
-            .map(|ms| format!("a job has been ready for {}", units::millis(ms)));
+        let waits = self.waits_ms.map(|ms| {
+            format!(
+                "a job has been ready for {}",
+                units::spaced(&units::millis(ms))
+            )
+        });
         [self.silent.clone(), self.deaths(day), waits, late]
             .into_iter()
             .flatten()
@@ -190,11 +193,11 @@ mod tests {
             late_us: Some(500_000),
             ..Signs::default()
         };
-        let said = "1 % of the last deliveries were later than 500ms";
+        let said = "1 % of the last deliveries were later than 500 ms";
         assert_eq!(signs.reasons(None), [said]);
         assert_eq!(
             signs.reasons(Some(&day(0, 20_000, 25))),
-            [format!("{said}, usually 20ms")]
+            [format!("{said}, usually 20 ms")]
         );
         assert_eq!(signs.reasons(Some(&day(0, 300_000, 25))), [""; 0]);
     }
@@ -215,6 +218,6 @@ mod tests {
         };
         assert!(dead.rank() > late.rank() && late.rank() > paused.rank());
         assert_eq!(Signs::default().rank().0, 0);
-        assert_eq!(late.reasons(None), ["a job has been ready for 9.0s"]);
+        assert_eq!(late.reasons(None), ["a job has been ready for 9.0 s"]);
     }
 }

@@ -197,7 +197,7 @@ impl Filter {
             some(self.reason.as_bytes()).map(|_| format!("reason contains {}", self.reason)),
             some(self.kind.as_bytes()).map(|_| format!("reason {}", self.kind)),
             self.older_ms
-                .map(|ms| format!("older than {}", units::millis(ms))),
+                .map(|ms| format!("older than {}", units::spaced(&units::millis(ms)))),
         ];
         let words: Vec<String> = words.into_iter().flatten().collect();
         match words.is_empty() {
@@ -250,7 +250,10 @@ mod tests {
         assert_eq!(filter(&[("state", "nonsense")]), None);
         assert_eq!(filter(&[("older", "-1")]), None);
         let told = filter(&[("state", "dead"), ("id", "a\n"), ("older", "60000")]).unwrap();
-        assert_eq!(told.told(), "state dead, id contains a\\n, older than 1m");
+        assert_eq!(
+            told.told(),
+            "state dead, id contains a\\n, older than 1 min"
+        );
     }
 
     #[test]

@@ -61,10 +61,13 @@ fn note(shifts: &mut VecDeque<Shift>, most: usize, now_ms: i64, (came, went): (u
 }
 
 impl Shifts {
-    /// Takes the connections of a node. Those of its first list have not just come.
+    /// Takes the connections of a node. Those of its first list have not just come; young ones of others are not counted yet.
     pub fn connected(&mut self, node: &str, clients: &[Client], now_ms: i64) {
         let before = self.workers.get(node);
-        let is_worker = |it: &&Client| it.asks || before.is_some_and(|ids| ids.contains(&it.id));
+        let is_worker = |it: &&Client| match before {
+            Some(ids) => ids.contains(&it.id) || (it.asks && !it.is_young),
+            None => it.asks,
+        };
         let now: HashSet<u64> = clients.iter().filter(is_worker).map(|it| it.id).collect();
         if let Some(before) = before {
             let apart = |a: &HashSet<u64>, b: &HashSet<u64>| a.difference(b).count() as u64;
@@ -151,7 +154,13 @@ mod tests {
     }
 
     fn clients(asking: &[u64], others: &[u64]) -> Vec<Client> {
-        let of = |asks| move |&id: &u64| Client { id, asks };
+        let of = |asks| {
+            move |&id: &u64| Client {
+                id,
+                asks,
+                is_young: false,
+            }
+        };
         let asking = asking.iter().map(of(true));
         asking.chain(others.iter().map(of(false))).collect()
     }
@@ -183,6 +192,26 @@ mod tests {
             (OF_ALL, 12_940_000),
             "bounded"
         );
+    }
+
+    #[test]
+    fn young_connections_count_in_the_first_list_only() {
+        let mut shifts = Shifts::default();
+        let mut hear = |at_s: i64, young: &[u64], old: &[u64]| {
+            let mut all = clients(&[young, old].concat(), &[]);
+            all[..young.len()]
+                .iter_mut()
+                .for_each(|it| it.is_young = true);
+            shifts.connected("a", &all, at_s * 1000);
+            shifts.of_connections().map(told).collect::<Vec<_>>()
+        };
+        assert_eq!(hear(0, &[1, 2], &[]), []);
+        assert_eq!(
+            hear(5, &[3], &[1, 2]),
+            [],
+            "it may be there for one command"
+        );
+        assert_eq!(hear(10, &[], &[1, 2, 3]), [(10_000, 10_000, 1, 0)]);
     }
 
     #[test]

@@ -58,9 +58,10 @@ pub struct Client {
     pub id: u64,
     /// Its last command asks for jobs.
     pub asks: bool,
+    pub is_young: bool,
 }
 
-/// Connections younger than this are not counted: a program may connect for one command.
+/// A program may connect for one command.
 const YOUNG_S: u64 = 2;
 
 /// CLIENT LIST: the connections to these databases.
@@ -78,10 +79,10 @@ pub fn clients(value: &Value, has: impl Fn(u32) -> bool) -> Option<Vec<Client>> 
         let db = number("db")?.try_into().ok()?;
         let command = field("cmd")?.to_ascii_lowercase();
         let asks = ["dq.bpop", "dq.pop"].contains(&command.as_str());
-        let is_old = number("age")? >= YOUNG_S;
-        (has(db) && is_old).then_some(Client {
+        has(db).then_some(Client {
             id: number("id")?,
             asks,
+            is_young: number("age")? < YOUNG_S,
         })
     };
     Some(text(value)?.lines().filter_map(client).collect())

@@ -116,25 +116,25 @@ mod tests {
             (Of::Queue, &[("paused", -1, -1), ("maxreserved", 2, -1)][..],
                 "the queue is paused until it is resumed; 2 jobs are reserved, as many as MAXRESERVED allows"),
             (Of::Queue, &[("paused", -1, 112_000), ("empty", -1, -1)],
-                "the queue is paused, it goes on in 12s; no job is to be delivered"),
+                "the queue is paused, it goes on in 12 s; no job is to be delivered"),
             (Of::Queue, &[("delayed", 1, 101_000), ("blocked", 3, -1), ("reserved", 2, 99_000)],
-                "1 job is delayed, it is due in 1.0s; 3 jobs are blocked, after others; 2 jobs are reserved, the next lease ends now"),
-            (Of::Queue, &[("groups", 3, 105_000)], "3 jobs are ready; their groups are held; the next can go in 5.0s"),
+                "1 job is delayed, it is due in 1.0 s; 3 jobs are blocked, after others; 2 jobs are reserved, the next lease ends now"),
+            (Of::Queue, &[("groups", 3, 105_000)], "3 jobs are ready; their groups are held; the next can go in 5.0 s"),
             (Of::Queue, &[("rate", 5, 160_000)], "RATE is used up, the next job fits in 1m"),
             (Of::Queue, &[("fill", 2, 103_000)],
-                "2 clients wait for a full batch, and the first takes what is there in 3.0s"),
+                "2 clients wait for a full batch, and the first takes what is there in 3.0 s"),
             (Of::Queue, &[("idle", 4, -1)], "4 jobs are ready, and no client asks for any"),
             (Of::Queue, &[], "clients wait, and are served at once"),
-            (Of::Queue, &[("new\x1b[2J", 4, 101_000)], "new\\x1b[2J 4 until in 1.0s"),
-            (Of::Job(b"a"), &[("reserved", -1, 112_000)], "a worker has it, its lease ends in 12s"),
+            (Of::Queue, &[("new\x1b[2J", 4, 101_000)], "new\\x1b[2J 4 until in 1.0 s"),
+            (Of::Job(b"a"), &[("reserved", -1, 112_000)], "a worker has it, its lease ends in 12 s"),
             (Of::Job(b"a"), &[("dead", -1, -1)], "it is dead, until it is kicked"),
             (Of::Job(b"a"), &[("blocked", 3, -1)], "it waits for 3 other jobs"),
             (Of::Job(b"a"), &[("signal", -1, -1)], "it waits for a signal"),
-            (Of::Job(b"a"), &[("delayed", -1, 101_000)], "it is due in 1.0s"),
+            (Of::Job(b"a"), &[("delayed", -1, 101_000)], "it is due in 1.0 s"),
             (Of::Job(b"a"), &[("group-paused", -1, -1), ("group-max", 1, -1)],
                 "its group is paused until it is resumed; its group has 1 job reserved, as many as it may"),
             (Of::Job(b"a"), &[("group-rate", 5, 101_000), ("group-fifo", -1, -1)],
-                "its group's rate is used up, it fits in 1.0s; an earlier job of its group has not ended"),
+                "its group's rate is used up, it fits in 1.0 s; an earlier job of its group has not ended"),
             (Of::Job(b"a"), &[("behind", 1000, -1), ("idle", 1001, -1)],
                 "1,000 ready jobs or more come before it; it could be delivered, and no client asks for it"),
         ] {
@@ -177,7 +177,7 @@ mod tests {
             .unwrap();
         assert_eq!(
             why.line(100_000),
-            "3 jobs are ready; their 2 groups are at GROUPMAX 1; the next lease ends in 12s"
+            "3 jobs are ready; their 2 groups are at GROUPMAX 1; the next lease ends in 12 s"
         );
     }
 }

@@ -95,6 +95,27 @@ pub fn millis(ms: u64) -> String {
     }
 }
 
+/// One of these in a sentence: `3 min 20 s`.
+pub fn spaced(short: &str) -> String {
+    let mut text = String::new();
+    for it in short.chars() {
+        let changes = match it.is_ascii_digit() {
+            true => text.ends_with(char::is_alphabetic),
+            false => it.is_alphabetic() && text.ends_with(|it: char| it.is_ascii_digit()),
+        };
+        if changes {
+            text.push(' ');
+        }
+        text.push(it);
+    }
+    let full = |it| match it {
+        "m" => "min",
+        "y" => "years",
+        _ => it,
+    };
+    text.split(' ').map(full).collect::<Vec<_>>().join(" ")
+}
+
 /// From now to an instant: `in 4.2s`, `3m20s ago`.
 pub fn relative(instant_ms: i64, now_ms: i64) -> String {
     match instant_ms - now_ms {
@@ -177,6 +198,11 @@ mod tests {
         assert_eq!(
             [10, 1_000, 50_000, 2_500, 2_000_000, 3_600_000_000].map(micros),
             ["10µs", "1ms", "50ms", "2.5ms", "2s", "1h"]
+        );
+        let spaced = ["4.2s", "3m20s", "45m", "2.5ms", "56y"].map(spaced);
+        assert_eq!(
+            spaced,
+            ["4.2 s", "3 min 20 s", "45 min", "2.5 ms", "56 years"]
         );
         assert_eq!(relative(5_000, 1_000), "in 4.0s");
         assert_eq!(relative(1_000, 5_000), "4.0s ago");

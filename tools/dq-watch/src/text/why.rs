@@ -82,7 +82,8 @@ impl Why {
         }
         let limits = [
             (groupmax > 0).then(|| format!("GROUPMAX {groupmax}")),
-            (most > 0).then(|| format!("GROUPRATE {most} in {}", units::millis(ms))),
+            (most > 0)
+                .then(|| format!("GROUPRATE {most} in {}", units::spaced(&units::millis(ms)))),
             groupfifo.then(|| "GROUPFIFO".to_owned()),
         ];
         let limits: Vec<String> = limits.into_iter().flatten().collect();
@@ -181,7 +182,7 @@ fn next_lease(at: Option<i64>, now_ms: i64) -> String {
 fn until(at_ms: i64, now_ms: i64) -> String {
     match at_ms.saturating_sub(now_ms) {
         past if past <= 0 => "now".to_owned(),
-        left => format!("in {}", units::millis(left as u64)),
+        left => format!("in {}", units::spaced(&units::millis(left as u64))),
     }
 }
 

@@ -84,9 +84,18 @@ impl Alert {
             Kind::Dead => format!("{value} jobs died"),
             Kind::Missed if value == 1 => "a recurring job missed an occurrence".to_owned(),
             Kind::Missed => format!("recurring jobs missed {value} occurrences"),
-            Kind::OldestReady => format!("a job has been ready for {}", units::millis(value)),
-            Kind::Lateness => format!("deliveries are late by {}", units::micros(value)),
-            Kind::Unreachable => format!("cannot be reached for {}", units::millis(value)),
+            Kind::OldestReady => format!(
+                "a job has been ready for {}",
+                units::spaced(&units::millis(value))
+            ),
+            Kind::Lateness => format!(
+                "deliveries are late by {}",
+                units::spaced(&units::micros(value))
+            ),
+            Kind::Unreachable => format!(
+                "cannot be reached for {}",
+                units::spaced(&units::millis(value))
+            ),
         };
         let server = self.server.iter();
         let of_it: String = server.map(|server| format!("{server}: ")).collect();
