@@ -265,7 +265,7 @@ public final class JedisConnector implements Connector {
                 return said(said);
             }
         }
-        return new DqException(String.valueOf(error.getMessage()), error);
+        return new DqException(error.getMessage() == null ? error.toString() : error.getMessage(), error);
     }
 
     private static final class Redirected extends RefusedException {

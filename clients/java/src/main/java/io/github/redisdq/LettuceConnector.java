@@ -218,7 +218,7 @@ public final class LettuceConnector implements Connector {
                 return new RefusedException(said.getMessage());
             }
         }
-        return new DqException(String.valueOf(error.getMessage()), error);
+        return new DqException(error.getMessage() == null ? error.toString() : error.getMessage(), error);
     }
 
     private static Object saidOrThrown(Throwable error) {

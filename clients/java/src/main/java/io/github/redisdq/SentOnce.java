@@ -43,15 +43,18 @@ final class SentOnce {
         Packed packed = new Packed(all);
         before = isGiven ? looked(List.of(last)).get(0) : null;
         begun = System.nanoTime();
+        DqException unanswered = null;
         for (int tries = 1; ; tries++) {
             isOut = false;
+            List<String> ids;
             try {
-                return packed.ids(shards.transaction(packed.calls(), () -> isOut = true));
+                ids = packed.ids(shards.transaction(packed.calls(), () -> isOut = true));
             } catch (RefusedException said) {
                 if (!PASSING.contains(said.code()) || tries >= TRIES) {
                     throw said;
                 }
                 rest(tries);
+                continue;
             } catch (DqException lost) {
                 if (!isOut) {
                     throw lost; // nothing was sent
@@ -59,8 +62,18 @@ final class SentOnce {
                 if (areThere(tries, lost)) {
                     return all.stream().map(Adding::id).toList();
                 }
+                unanswered = lost;
+                continue;
             }
+            if (unanswered != null && ids.get(ids.size() - 1) == null) {
+                throw unknown(unanswered); // the earlier sending came late, or another program has added such a job
+            }
+            return ids;
         }
+    }
+
+    private static DqException unknown(DqException lost) {
+        return new DqException(lost.getMessage() + ": it is not known whether the jobs were added", lost);
     }
 
     /** Whether the server has the jobs, although the answer was lost. Throws if nobody knows. */
@@ -84,7 +97,7 @@ final class SentOnce {
         }
         boolean isUnknown = found.isEmpty() || isHidden || found.subList(0, found.size() - 1).stream().anyMatch(SentOnce::hasRun);
         if (isUnknown || there == null && (System.nanoTime() - begun >= keptNs || isBounded())) {
-            throw new DqException(lost.getMessage() + ": it is not known whether the jobs were added", lost);
+            throw unknown(lost);
         }
         return false;
     }
