@@ -50,6 +50,10 @@ type Handler struct {
 	// RetryOn, if it is set, says which errors are tried again; all others give the job up. GiveUpOn says which errors
 	// give the job up. [RetryIn], [Snooze] and [GiveUp] go first. See [ErrorIs] and [ErrorAs].
 	RetryOn, GiveUpOn func(err error) bool
+	// Rule has a job of the Kind come again: the worker adds it to its first queue when it starts, as [Queue.Cron] and
+	// [Queue.Every] do. Its ID is the Kind, unless the rule has another. Other workers may have the same rule; when none has it
+	// any more, delete the job.
+	Rule *NewRule
 }
 
 // Fill is how long a fetch waits for a batch: until so many Jobs are ready, at most a Wait from the first of them.
@@ -122,6 +126,9 @@ func (h *Handler) check() error {
 			return err
 		}
 	}
+	if r := h.Rule; r != nil && (r.Every == 0 == (r.Cron == "") || r.ID == "" && h.Kind == "") {
+		return &ConfigurationError{What: "a handler's Rule needs Every or Cron, and an ID if the handler has no Kind"}
+	}
 	return words{}.ladder(h.Backoff).mistake()
 }
 
@@ -137,7 +144,8 @@ func (h *Handler) delay(attempt int) time.Duration {
 type handlers struct {
 	other  *Handler
 	byKind map[string]*Handler
-	size   int // of the smallest batch
+	ruled  []*Handler // those with a rule
+	size   int        // of the smallest batch
 	fill   Fill
 }
 
@@ -159,6 +167,9 @@ func newHandlers(all []Handler) (*handlers, error) {
 			made.other = &h
 		} else {
 			made.byKind[h.Kind] = &h
+		}
+		if h.Rule != nil {
+			made.ruled = append(made.ruled, &h)
 		}
 		made.size = min(cmp.Or(made.size, h.size()), h.size())
 		made.fill.join(h.Fill)

@@ -81,7 +81,8 @@ func (k *Kind[T, R]) Result(ctx context.Context, queue *Queue, id string) (R, er
 	return Result[R](ctx, queue, id)
 }
 
-// Handler returns the handler of its jobs, as [Typed] makes it, with these settings.
+// Handler returns the handler of its jobs, as [Typed] makes it, with these settings. A job of its Rule has the kind's
+// options, too.
 func (k *Kind[T, R]) Handler(do func(ctx context.Context, job *Job, data T) error, settings ...Handler) Handler {
 	return k.handler(Typed(do), settings)
 }
@@ -95,6 +96,12 @@ func (k *Kind[T, R]) handler(do Func, settings []Handler) Handler {
 	made := Handler{Do: do, Kind: k.name}
 	for _, each := range settings {
 		made = orElse(made, each)
+	}
+	if made.Rule != nil {
+		rule, defaults := *made.Rule, k.defaults
+		defaults.ID, defaults.IfExists, defaults.Delay, defaults.At = "", Refuse, 0, time.Time{}
+		rule.JobOptions = orElse(rule.JobOptions, defaults)
+		made.Rule = &rule
 	}
 	return made
 }

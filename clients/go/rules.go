@@ -33,12 +33,20 @@ end
 return 0
 `
 
-// NewRule is a rule of [Queue.Rules]: Every or Cron, and what those methods take besides. ID and First must not be set.
+// NewRule is a rule of a [Handler], or of [Queue.Rules], where ID and First must not be set: Every or Cron, and what those
+// methods take besides.
 type NewRule struct {
 	Every time.Duration
 	Cron  string
 	Data  any
 	RuleOptions
+}
+
+func (r *NewRule) when() words {
+	if r.Cron != "" {
+		return words{"CRON", r.Cron}.value("TZ", r.TZ, r.TZ != "")
+	}
+	return words{"EVERY", between("every", resp.Ms(r.Every), " ms", 1, latest)}
 }
 
 // RulesOptions are the options of [Queue.Rules].
@@ -166,11 +174,7 @@ func (q *Queue) said(ctx context.Context, program, name string, rule NewRule, no
 	if (rule.Every == 0) == (rule.Cron == "") || rule.ID != "" || !rule.First.IsZero() {
 		return none, &ConfigurationError{What: fmt.Sprintf("rule %q needs Every or Cron, and neither ID nor First", name)}
 	}
-	when := words{"EVERY", between("every", resp.Ms(rule.Every), " ms", 1, latest)}
-	if rule.Cron != "" {
-		when = words{"CRON", rule.Cron}.value("TZ", rule.TZ, rule.TZ != "")
-	}
-	options := rule.RuleOptions
+	when, options := rule.when(), rule.RuleOptions
 	options.ID = program + ":" + name
 	var plain []byte
 	var err error

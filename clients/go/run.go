@@ -182,6 +182,11 @@ func (w *Worker) warn(said string, attributes ...any) {
 func (w *Worker) Drain(ctx context.Context) (int, error) {
 	w.base = ctx
 	handled := 0
+	for ; len(w.ruled) > 0; w.ruled = w.ruled[1:] {
+		if err := w.sayRule(w.ruled[0]); err != nil {
+			return 0, err
+		}
+	}
 	for _, l := range w.links {
 		l.isDrained = true
 		for isEmpty := false; !isEmpty && ctx.Err() == nil; {

@@ -47,6 +47,8 @@ type Worker struct {
 	drain, wait                     time.Duration
 	leases                          leases
 	handlers                        *handlers
+	ruled                           []*Handler // whose rules are still to be said, to the first queue
+	first                           *Queue
 	layers                          []Around
 	hooks                           []Hooks
 	logger                          *slog.Logger
@@ -110,6 +112,7 @@ func NewWorker(config WorkerConfig) (*Worker, error) {
 	}
 	w := &Worker{
 		handlers: made, layers: slices.Clone(config.Around), hooks: slices.Clone(config.Hooks), logger: config.Logger, base: context.Background(),
+		ruled: made.ruled, first: config.Queues[0],
 		concurrency: cmp.Or(config.Concurrency, defaultConcurrency),
 		prefetch:    config.Prefetch,
 		leases:      newLeases(made, config.Lease),
@@ -185,6 +188,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		go l.runBatcher()
 		go w.supply(l)
 	}
+	go w.sayRules()
 	select {
 	case <-ctx.Done():
 	case <-w.stops:

@@ -6,7 +6,7 @@ from conftest import EACH, breaks, scenario
 from proxy import Reply, swallow, when
 
 HAVE = {
-    "rules": {"python", "java"},
+    "rules": {"python", "java", "go"},
     "dead": {"python", "java"},
 }
 

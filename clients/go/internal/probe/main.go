@@ -24,6 +24,9 @@ type handlerOrder struct {
 	Kind      string     `json:"kind"`
 	Attempts  int        `json:"attempts"`
 	BackoffMs []int64    `json:"backoff_ms"`
+	Cron      string     `json:"cron"`
+	TZ        string     `json:"tz"`
+	EveryMs   int64      `json:"every_ms"`
 	LeaseMs   int64      `json:"lease_ms"`
 	Batch     int        `json:"batch"`
 	Fill      []int64    `json:"fill"`
@@ -82,6 +85,9 @@ func handlers(given []handlerOrder) []dq.Handler {
 	for _, each := range given {
 		handler := dq.Handler{Do: handle, Kind: each.Kind, Attempts: each.Attempts, Lease: duration(each.LeaseMs)}
 		handler.Timeout, handler.RetryOn, handler.GiveUpOn = duration(each.TimeoutMs), each.RetryOn.rule(), each.GiveUpOn.rule()
+		if each.Cron != "" || each.EveryMs > 0 {
+			handler.Rule = &dq.NewRule{Cron: each.Cron, Every: duration(each.EveryMs), RuleOptions: dq.RuleOptions{TZ: each.TZ}}
+		}
 		for _, ms := range each.BackoffMs {
 			handler.Backoff = append(handler.Backoff, duration(ms))
 		}
