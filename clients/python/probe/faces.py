@@ -49,6 +49,8 @@ class Deaths(dq.Hooks):
     def dead(self, queue, job):
         said = {name: getattr(job, name) for name in ("reason", "attempts", "kind", "data")}
         emit("dead", job=job.id, queue=queue, headers=dict(job.headers), **said)
+        if isinstance(job.data, dict) and job.data.get("dead") == "hang":
+            threading.Event().wait()
 
 
 class Hostile(dq.Hooks):

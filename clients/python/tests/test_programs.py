@@ -1,6 +1,8 @@
 """Rules beside their handlers, and the hook of dead jobs. What workers do with them is in the behaviour suite."""
 
 import asyncio
+import threading
+import time
 from datetime import datetime, timezone
 
 import pytest
@@ -9,7 +11,16 @@ from redis.exceptions import ResponseError
 
 import dq
 import dq.asyncio
-from dq._deaths import MOST, Deaths
+from dq._deaths import KNOWN, MOST, PAGE, Deaths
+
+PATIENCE_S = 60
+
+
+def until(condition, what):
+    end = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < end, what
+        time.sleep(0.01)
 
 
 class Dead(dq.Hooks):
@@ -115,10 +126,8 @@ def test_the_hook_of_dead_jobs_has_their_records(dq_url, clock, is_async):
         async with dq.asyncio.Queue(dq_url, "q") as queue:
             worker = dq.asyncio.Worker(queue, afail, hooks=[hooks], lease=30)
             await worker.drain()
-            await asyncio.gather(*worker._hooking)
             clock.advance(days=1)
             await worker.drain()
-            await asyncio.gather(*worker._hooking)
 
     def on_threads():
         with dq.Queue(dq_url, "q") as queue:
@@ -150,49 +159,190 @@ def test_a_record_says_what_its_payload_holds(dq_url):
         assert queue.get("a").data == b"\xff"
 
 
-UNKNOWN = ResponseError("ERR unknown command 'DQ.CLOCK'")
+class Told:
+    """A hook's list, and what is in the queue."""
+
+    def __init__(self, room=MOST):
+        self.room, self.waiting, self.server, self.seen = room, [], {}, []
+        self.refusals = []
+        self.refused = self.refusals.append
+        self.deaths = Deaths(None, b"q", 60.0, self)
+
+    def tell(self, death):
+        if not self.room:
+            return False
+        self.room -= 1
+        self.waiting.append(death)
+        return True
+
+    def look(self, now):
+        while commands := self.deaths.asks(now):
+            self.deaths.heard([self.answer(command) for command in commands], now)
+
+    def answer(self, command):
+        name, *words = command
+        if name == "DQ.CLOCK":
+            return ResponseError("ERR unknown command 'DQ.CLOCK'")
+        if name == "TIME":
+            return [b"%d" % self.time, b"500000"]
+        if name == "DQ.GET":
+            at, reason = self.server.get(words[1], (None, b""))
+            return at and [b"id", words[1], b"state", b"dead", b"failed", at, b"reason", reason]
+        dead = sorted((at, id) for id, (at, _) in self.server.items() if at >= words[3])
+        return [[id, b"", at, 1, 0, 0] for at, id in dead[: words[5]]]
+
+    def call(self, count=10**9):
+        """The hook takes so many of the list."""
+        for death in self.waiting[:count]:
+            steps, replies = self.deaths.record(death), None
+            try:
+                while True:
+                    replies = [self.answer(command) for command in steps.send(replies)]
+            except StopIteration as ended:
+                self.seen += [ended.value[b"id"]] if ended.value else []
+        self.room += len(self.waiting[:count])
+        del self.waiting[:count]
 
 
-def rows(*deaths):
-    return [[id, b"", at, 1, 0, 0] for id, at in deaths]
+@pytest.fixture
+def told():
+    made = Told()
+    made.time = 1000
+    made.look(5.0)
+    assert made.deaths.next_at == 65.0
+    return made
 
 
-def dead(id, reason):
-    return [b"id", id, b"state", b"dead", b"reason", reason]
-
-
-def test_deaths_are_found_once_however_many_there_are():
-    deaths = Deaths([b"q"], 60.0)
-    assert deaths.asks(5.0) == [("DQ.CLOCK", "GET"), ("TIME",)]
-    assert not deaths.heard([UNKNOWN, [b"1000", b"500000"]], 5.0)
-    look = ("DQ.PEEK", b"q", "DEAD", "FROM", 1_000_500, "COUNT", MOST, "PREFIX", 0)
-    assert deaths.asks(5.0)[2:] == [look]
-    many = [(b"%d" % n, 1_000_600) for n in range(MOST + 1)]
-    told = []
-    for found in many[:MOST], many:
-        deaths.heard([UNKNOWN, [b"1001", b"0"], rows(*found)], 6.0)
-        while [asked for asked in deaths.asks(6.0) if asked[0] == "DQ.GET"]:
-            replies = [dead(call[2], b"lease ended") for call in deaths.asks(6.0)]
-            told += [job[b"id"] for _, job in deaths.heard(replies, 6.0)]
-        assert (deaths.look_at == 66.0) == (found is many)  # a full answer is not the last
-    assert told == [id for id, _ in many] and not deaths.asks(65.0)
+def test_deaths_are_found_once_however_many_there_are_and_when(told):
+    at = 1_000_600
+    told.server = {b"%05d" % n: (at + n // 2500, b"lease ended") for n in range(4 * MOST + 1)}
+    told.server[b"old"] = (999_000, b"lease ended")
+    told.server[b"said"] = (at, b"no such order")
+    told.time = 1030
+    told.look(65.0)
+    while told.waiting:
+        assert len(told.waiting) <= MOST
+        told.call(PAGE)
+        told.look(65.0)
+    assert told.seen == [id for id in told.server if id not in (b"old", b"said")], "a NACK told of said"
     # The server may find some late: those of the last minute are looked at again.
-    assert deaths.asks(66.0)[2][4] == 1_000_500
-    deaths.heard([UNKNOWN, [b"1061", b"0"], rows(*many, (b"late", 1_000_550))], 66.0)
-    (get,) = deaths.asks(66.0)
-    assert get == ("DQ.GET", b"q", b"late")
-    assert not deaths.heard([dead(b"late", b"no such order")], 66.0), "whom a NACK told has called the hook"
-    assert deaths.asks(126.0)[2][4] == 1_001_000
-    assert not deaths.heard([UNKNOWN, [b"1121", b"0"], rows()], 126.0) and not deaths._seen[b"q"]
+    told.server[b"late"] = (1_000_550, b"after x: dead")
+    told.time = 1161
+    told.look(130.0)
+    told.call()
+    assert told.seen[4 * MOST + 1 :] == [b"late"]
+    told.time = 1300
+    told.look(200.0)
+    told.look(300.0)
+    assert not told.waiting and not told.deaths._found and not told.deaths._called
+
+
+def test_deaths_that_find_no_room_are_looked_for(told):
+    told.room = 1
+    for id in b"a", b"b":
+        told.server[id] = (1_001_000, b"no such order")
+        told.deaths.answered(id, 7)
+    assert [death.ids for death in told.waiting] == [(b"a@7", b"a")] and told.deaths.next_at > 1e9
+    told.server[b"other"] = (1_001_000, b"no such order")
+    told.room, told.time = MOST - 1, 1002
+    told.look(6.0)
+    told.call()
+    assert told.seen == [b"a", b"b", b"other"], "at least once, and once by this worker"
+    told.server[b"c"] = (1_002_700, b"no such order")
+    told.time = 1200
+    told.look(67.0)
+    told.call()
+    assert len(told.seen) == 3, "all later ones found room"
+
+
+def test_what_is_remembered_is_bounded(told):
+    told.time = 1100
+    for n in range(3 * KNOWN):
+        told.server[b"%05d" % n] = (1_001_000 + n, b"lease ended")
+    told.look(65.0)
+    while told.waiting:
+        told.call()
+        told.look(65.0)
+        assert max(len(told.deaths._found), len(told.deaths._called)) <= KNOWN + MOST
+    assert len(told.seen) == len(told.server) == len(set(told.seen))
+
+
+def test_who_is_kicked_is_passed_over_and_called_for_when_he_dies_again(told):
+    told.server[b"a"] = (1_001_000, b"lease ended")
+    told.look(65.0)
+    told.server = {}
+    told.call()
+    assert not told.seen
+    for at in 1_002_000, 1_003_000:
+        told.server[b"a"] = (at, b"lease ended")
+        told.look(told.deaths.look_at)
+        told.call()
+    assert told.seen == [b"a", b"a"]
 
 
 def test_what_may_not_be_asked_is_not_asked_again():
-    deaths = Deaths([b"q"], 60.0)
+    told = Told()
     refusal = ResponseError("NOPERM this user has no permissions to run the 'time' command")
-    deaths.asks(5.0)
-    with pytest.raises(redis.ResponseError, match="NOPERM"):
-        deaths.heard([UNKNOWN, refusal], 5.0)
-    assert not deaths.asks(1e9)
-    deaths.answered(b"q", b"a", 7)
-    assert [call[2] for call in deaths.asks(5.0)] == [b"a@7", b"a"]
-    assert [job[b"id"] for _, job in deaths.heard([None, dead(b"a", b"x")], 5.0)] == [b"a"]
+    told.deaths.heard([refusal, refusal], 5.0)
+    assert told.refusals == [refusal] and not told.deaths.asks(1e9)
+    told.room = 0
+    told.deaths.answered(b"a", 7)
+    told.room = MOST
+    assert not told.deaths.asks(1e9)
+
+
+class Hanging(dq.Hooks):
+    def __init__(self):
+        self.began, self.end = threading.Event(), threading.Event()
+
+    def dead(self, queue, job):
+        self.began.set()
+        self.end.wait()
+
+
+class AsyncHanging(Hanging):
+    async def dead(self, queue, job):
+        self.began.set()
+        await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("face", ["threads", "asyncio", "asyncio, a coroutine function"])
+def test_a_hook_that_hangs_holds_up_nothing_else(dq_url, caplog, face):
+    """Neither handlers nor the stop, of however many connections."""
+    hooks = AsyncHanging() if "coroutine" in face else Hanging()
+    urls = [f"{dq_url}?db={n}" for n in range(3)]
+
+    async def on_asyncio():
+        queues = [dq.asyncio.Queue(url, "q") for url in urls]
+        async with dq.asyncio.Worker(queues, adecide, hooks=[hooks], drain=0.1):
+            await asyncio.to_thread(use)
+        for each in queues:
+            await each.close()
+
+    def on_threads():
+        with dq.Worker([dq.Queue(url, "q") for url in urls], decide, hooks=[hooks], drain=0.1):
+            use()
+
+    def use():
+        for url in urls:
+            with dq.Queue(url, "q") as queue:
+                queue.add_many([{"data": "dead", "id": f"d{n}"} for n in range(3)])
+                until(lambda: queue.len("dead") == 3, "they are dead")
+                assert hooks.began.wait(PATIENCE_S)
+                assert queue.add_and_wait("done", timeout=PATIENCE_S) == "done"
+
+    try:
+        on_threads() if face == "threads" else asyncio.run(on_asyncio())
+    finally:
+        hooks.end.set()
+    assert caplog.text.count("stopped without the hook dead") == 1
+
+
+def decide(job):
+    if job.data == "dead":
+        raise dq.GiveUp("no such order")
+    return job.data
+
+
+async def adecide(job):
+    return decide(job)

@@ -8,6 +8,7 @@ from proxy import Reply, swallow, when
 HAVE = {
     "rules": {"python", "java", "go"},
     "dead": {"python", "java"},
+    "dead, one at a time": {"python"},
 }
 
 
@@ -168,6 +169,46 @@ def without_the_right_to_look_only_its_own_deaths_are_told(world):
     probe.finish()
     said = [line for line in world.log_text().splitlines() if "dq.peek" in line.lower()]
     assert len(said) == 1, said
+
+
+def lose_many(world, jobs):
+    with world.db.pipeline() as pipeline:
+        for id, data in jobs.items():
+            pipeline.execute_command("DQ.ADD", "q", id, data, "ATTEMPTS", 1, "TTR", 1)
+        for _ in range(0, len(jobs), 100):  # a reply ends after 16 MB
+            pipeline.execute_command("DQ.POP", "q", "COUNT", 100)
+        pipeline.execute()
+
+
+@scenario(12, breaks(when(named(b"DQ.PEEK"), Reply(b"*0\r\n"))), gate=EACH, only=HAVE["dead, one at a time"])
+def each_of_many_deaths_is_told_once(world):
+    """Some of large jobs, whose payloads no look reads."""
+    probe = world.worker(dead=True, handlers=[{"lease_ms": 1000}])
+    world.until(lambda: world.proxy.commands(b"DQ.PEEK"), "it looks")
+    lose_many(world, {f"j{n}": json.dumps({"n": n}) + " " * (0 if n % 400 else 4_000_000) for n in range(2000)})
+    probe.wait("dead", count=2000, patience_s=world.patience_s)
+    looked = len(world.proxy.commands(b"DQ.PEEK"))
+    world.until(lambda: len(world.proxy.commands(b"DQ.PEEK")) > looked + 1, "it looks again")
+    probe.finish()
+    assert {(event["job"], event["data"]["n"]) for event in probe.events("dead")} == {(f"j{n}", n) for n in range(2000)}
+    assert len(deaths(probe)) == 2000 and all(b"PREFIX" in look for look in world.proxy.commands(b"DQ.PEEK"))
+
+
+@scenario(12, breaks(when(named(b"DQ.PEEK"), Reply(b"*0\r\n"))), gate=EACH, only=HAVE["dead, one at a time"])
+def a_hook_that_hangs_holds_up_neither_jobs_nor_the_stop(world):
+    """It is called with one job at a time, which is read right before: so no more than one payload is in memory."""
+    probe = world.worker(dead=True, drain_ms=500, handlers=[{"lease_ms": 1000}])
+    world.until(lambda: world.proxy.commands(b"DQ.PEEK"), "it looks")
+    lose_many(world, {f"j{n}": json.dumps({"dead": "hang"}) for n in range(2000)})
+    probe.wait("dead", patience_s=world.patience_s)
+    world.add("lost", LOST)
+    world.add("long", {"do": "sleep", "ms": 3000}, "KEEP", 60_000)  # as many heartbeats
+    world.done("long")
+    read = [words for words in world.proxy.commands(b"DQ.GET") if b"PREFIX" not in words]
+    assert len(read) == 1 and len(deaths(probe)) == 1, read
+    probe.finish()
+    assert "stopped without the hook" in world.log_text(), world.log_text()
+    assert (world.state("lost"), len(deaths(probe))) == ("dead", 1)
 
 
 @scenario(12, breaks(swallow(b"DQ.NACK", b"$5\r\nready\r\n")), gate=EACH, only=HAVE["dead"])

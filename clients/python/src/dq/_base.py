@@ -51,7 +51,7 @@ class BaseConsumer(Generic[Q]):
         self.log = logger or logging.getLogger("dq")
         self.draining = False
         self._dead_hooks = [each for each in self.hooks if _guard.hears_of_deaths(each, Hooks.dead)]
-        self._wants_dead = bool(self._dead_hooks)
+        self._dead_hook: Any = None
         self._log = _guard.Log(self.log)
         self._weights: Optional[Sequence[float]] = None
         self._lease_s = None if lease is None else lease_s(lease)
@@ -141,10 +141,6 @@ class BaseConsumer(Generic[Q]):
         for hooks in self.hooks:
             for delivery in batch:
                 self._later(hooks, name, _guard.hook(self._log, hooks, name, delivery.job, *rest))
-
-    def _died(self, queue: str, job: Any) -> None:
-        for hooks in self._dead_hooks:
-            self._later(hooks, "dead", _guard.hook(self._log, hooks, "dead", queue, job))
 
     def _later(self, hooks: Hooks, name: str, result: Any) -> None:
         """Handles what a hook returned."""

@@ -47,8 +47,8 @@ LAST_BYTES = 1 << 20
 LAST_S = 0.2
 """How long and how much a worker that stops writes to a server that does not answer."""
 
-HOOK_S = 0.5
-"""How long a worker that has stopped waits for its hook of dead jobs."""
+HOOK_S = 0.25
+"""How long a worker that has stopped waits for its hooks, at least."""
 
 TELLING_S = 1.0
 """The time after the drain: half of it for handlers that were told to stop, half for the server."""

@@ -129,6 +129,13 @@ def hears_of_deaths(hooks: Any, nothing: Any) -> bool:
         return False
 
 
+def is_coroutine_hook(hooks: Any, name: str) -> bool:
+    try:
+        return is_coroutine_function(getattr(hooks, name))
+    except BaseException:
+        return False
+
+
 async def ahook(log: Log, hooks: Any, name: str, *arguments: Any) -> None:
     await awaited(log, hooks, name, hook(log, hooks, name, *arguments))
 

@@ -24,7 +24,7 @@ from ._links import BaseLink, Members
 from ._listener import Listener
 from ._listening import Listening
 from ._owner import Base
-from ._watch import DeadHook, Watch
+from ._watch import Watch
 
 
 class Link(BaseLink):
@@ -34,6 +34,8 @@ class Link(BaseLink):
         queue, key, _ = members[0]
         self._waiting = Line(queue.client, key, worker.wait_s + _core.SLACK_S)
         self._control = Line(queue.client, key, _core.ANSWER_S)
+        self._reading = Line(queue.client, key, _core.ANSWER_S)
+        """For the hook of dead jobs."""
         self._armed = False
         self._bell = threading.Event()
         self._pause = threading.Event()
@@ -42,7 +44,6 @@ class Link(BaseLink):
         self._patience = 0.0
         """When the waiting fetch of a worker that stops is cut, if nothing is heard of the server until then."""
         self.watch: Optional[Watch] = None
-        self._dead_hook = DeadHook(worker._died)
         self._listeners: dict[Listening, Listener] = {}
         self.batcher = threading.Thread(target=self._carry, name="dq-batcher", daemon=True)
 
@@ -167,8 +168,7 @@ class Link(BaseLink):
                 self._tell_some()  # before errands: a full server may refuse those, and ends free memory
                 self._recall()
                 self._run_errands()
-                if self._deaths is not None:
-                    self._look_for_deaths()
+                self._look_for_deaths()
                 troubles = 0
             except Exception as error:
                 self._control.leave(error)
@@ -236,12 +236,10 @@ class Link(BaseLink):
                 raise
 
     def _look_for_deaths(self) -> None:
-        """One question at a time, so that many deaths hold up no heartbeat."""
-        if self._deaths is not None and (commands := self._deaths.asks(time.monotonic())):
-            errand = Errand(commands)
-            errand.answered(self._control.ask(commands, self._answer_s))
-            for died in self._heard_of_deaths(errand):
-                self._dead_hook.tell(*died)
+        """One question for each queue at a time, so that many deaths hold up no heartbeat."""
+        for deaths in self._deaths.values():
+            if commands := deaths.asks(time.monotonic()):
+                self._heard_of(deaths, commands, self._control.ask(list(commands), self._answer_s))
 
     def ask(self, delivery: Delivery, commands: list[Command]) -> list[Any]:
         """Sends a handler's commands and returns the replies. Called in the handler's thread."""
@@ -326,7 +324,6 @@ class Link(BaseLink):
                     self._control.ask(self._returns, self._answer_s)
                     self._returns = []
                 self._tell_some()
-                self._look_for_deaths()
             except Exception as error:
                 self._control.leave(error)
                 troubles += 1
@@ -372,12 +369,13 @@ class Link(BaseLink):
             self._control.last(self._last_words())
         for line, is_free in (self._waiting, not self._fetching), (self._control, not self.batcher.is_alive()):
             line.close() if is_free else line.cut()
-        self._dead_hook.end(_core.HOOK_S)
 
     def flush(self) -> None:
         """For tests, without a batcher."""
         while self._outcomes:
             self._tell_some()
-        while self._deaths is not None and self._deaths.next_at <= time.monotonic():
-            self._look_for_deaths()
-        self._dead_hook.end(_core.ANSWER_S)
+        if self._deaths:
+            self._worker._dead_hook.tell_all()
+            while self._look_for_deaths_at <= time.monotonic():
+                self._look_for_deaths()
+                self._worker._dead_hook.tell_all()

@@ -6,19 +6,18 @@ import logging
 import math
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Callable, Optional
 
 from redis.exceptions import ResponseError
 
 from . import _trouble
 from ._core import ANSWER_S, LAST_BYTES, SHORTEST_ANSWER_S, SLACK_S, Fetches, pack
-from ._deaths import USUAL_S, Deaths
+from ._deaths import Deaths
 from ._delivery import Command, Delivery, as_map
 from ._ends import Outcome, suspended
 from ._errand import Errand, Errands, last_unblock, packed, reach
 from ._idle import Idle
-from ._job_info import JobInfo
 from ._leases import Leases, give_back
 from ._listening import COVER_AFTER_S, MOST_KEYS, Listening
 from ._notes import Notes
@@ -47,7 +46,7 @@ class BaseLink:
         self._leases = Leases()
         self._notes = Notes()
         self._idle = Idle([*self._queues])
-        self._deaths = Deaths(self._queues, worker._lease.said_s or USUAL_S) if worker._wants_dead else None
+        self._deaths: dict[bytes, Deaths] = worker._dead_hook.joined_by(self) if worker._dead_hook is not None else {}
         self._all_listening = [Listening(key) for key in self._queues] if len(self._queues) <= MOST_KEYS else []
         self._listen_at = math.inf
         """When the next job may need a listener, which hears of its loss."""
@@ -78,12 +77,16 @@ class BaseLink:
     @property
     def _wake_at(self) -> float:
         """When the batcher has something to do, unless it is woken before."""
-        return min(self._leases.beat_at, self._notes.next_at, self._deaths.next_at if self._deaths else math.inf)
+        return min(self._leases.beat_at, self._notes.next_at, self._look_for_deaths_at)
+
+    @property
+    def _look_for_deaths_at(self) -> float:
+        return min((each.next_at for each in self._deaths.values()), default=math.inf)
 
     @property
     def _has_more(self) -> bool:
         """Whether a link that stops must still talk to the server."""
-        return bool(self._returns or self._outcomes or (self._deaths and self._deaths.is_reading))
+        return bool(self._returns or self._outcomes)
 
     def _ring(self) -> None:
         """Called when there is something to send."""
@@ -193,8 +196,8 @@ class BaseLink:
             return None
         self._leases.unanswered.pop(outcome.delivery, None)
         # Where an answer was lost the server is asked, as of each: it may have carried out the first sending.
-        if self._deaths is not None and outcome.verdict in ("dead", "answer lost"):
-            self._deaths.answered(outcome.delivery.key, outcome.delivery.id, outcome.delivery.due_ms)
+        if self._deaths and outcome.verdict in ("dead", "answer lost"):
+            self._deaths[outcome.delivery.key].answered(outcome.delivery.id, outcome.delivery.due_ms)
             self._wake_courier()
         if self._base._killer is not None or self._base._returning:
             self._base._told()
@@ -356,15 +359,9 @@ class BaseLink:
         self._errands.add(errand)
         self._wake_courier()
 
-    def _heard_of_deaths(self, errand: Errand) -> list[tuple[str, Any]]:
-        """The dead jobs that the server tells of, with the names of their queues."""
-        try:
-            found = self._deaths.heard(errand.replies or [], time.monotonic()) if self._deaths else []
-        except ResponseError as error:
-            self._base._off("the server does not tell of dead jobs: their hook misses some", error)
-            return []
-        queues = [self._queues[key] for key, _ in found]
-        return [(queue.name, JobInfo.read(job, queue.codec)) for queue, (_, job) in zip(queues, found)]
+    def _heard_of(self, deaths: Deaths, commands: Sequence[Command], replies: list[Any]) -> None:
+        Errand(commands).answered(replies)
+        deaths.heard(replies, time.monotonic())
 
     def child(self, key: bytes, job: Mapping[str, Any], like: str) -> Any:
         """The command (or the steps to it) that adds a job to this key, which ``like`` names if the job does not."""

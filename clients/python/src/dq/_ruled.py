@@ -60,8 +60,9 @@ class Ruled(Intake[Q]):
     ) -> Callable[[F], Handler[F]]:
         """Decorates a handler whose job comes again by a cron expression, in the zone ``tz`` (default UTC).
 
-        The worker adds that job to its first queue when it starts, as ``Queue.cron`` does. Another program may have the
-        same rule; when it has left all of them, delete the job by its id.
+        The worker adds that job to its first queue when it starts, as ``Queue.cron`` does: also one that has run its
+        ``times`` by then, which begins anew. Another program may have the same rule; when it has left all of them,
+        delete the job by its id.
 
         kind: of the job; by default the function's name. id: by default the kind. defaults: the job's options. The
         other options are those of ``Queue.cron`` and of ``dq.handler``. A handler that was made before, as by

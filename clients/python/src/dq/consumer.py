@@ -9,6 +9,7 @@ from typing import Optional
 
 from . import _core
 from ._consumer import ALONE_EVERY_S, JobConsumer
+from ._dead_hook import DeadHook
 from ._delivery import Delivery
 from ._link import Link
 from ._watch import Watch
@@ -26,6 +27,7 @@ class Consumer(JobConsumer[Queue]):
 
     def _prepare(self) -> None:
         self._resting = threading.Event()
+        self._dead_hook = DeadHook(self) if self._dead_hooks else None
         self._link: Link = Link(self, self._members, self._fetches(self._members))
         self._watch = Watch([self._link])
         self._company.add(self._link)
@@ -39,6 +41,8 @@ class Consumer(JobConsumer[Queue]):
         if self._link.batcher.ident is None:
             self._link.batcher.start()
             self._watch.start()
+            if self._dead_hook is not None:
+                self._dead_hook.start()
         wait_s = self.wait_s if wait is None else min(seconds(wait, "wait"), self.wait_s)
         count = self._company.enter(count)
         if not count:
@@ -90,6 +94,10 @@ class Consumer(JobConsumer[Queue]):
         self._link.hurry()
         self._link.end()
         self._watch.end()
+        if self._dead_hook is not None and self._dead_hook.ident is not None:
+            self._dead_hook.finish()
+            self._dead_hook.join(max(_core.HOOK_S, finish_by - time.monotonic()))
+            self._dead_hook.leave()
 
     def _rest(self, duration_s: float) -> None:
         self._resting.wait(min(duration_s, self.wait_s))

@@ -35,7 +35,9 @@ class Hooks:
     def dead(self, queue: str, job: JobInfo) -> Any:
         """The job died: its attempts are used up, its handler gave it up, or a job that it was after died.
 
-        Called by the worker that the server told, in a thread of its own. If it died with its lease or with another
-        job, each worker that has this hook finds that, at the latest a lease later: a job may be told of more than
-        once. Not found is what died before the worker's start, and what the queue's DEADLEN took before.
+        Called by the worker that the server told, for one job at a time; in a thread of its own, unless it is a
+        coroutine function. If the job died with its lease or with another one, each worker that has this hook finds
+        that, at the latest a lease later: a job may be told of more than once. Not found is what died before the
+        worker's start, and what the queue's DEADLEN took before. A worker that stops waits for this hook as for
+        handlers.
         """

@@ -23,6 +23,7 @@ from collections.abc import Iterator
 from typing import Any, Callable, Optional, Union
 
 from . import _core, _guard, _trouble
+from ._dead_hook import DeadHook
 from ._delivery import Delivery
 from ._errand import wait_s
 from ._link import Link
@@ -55,6 +56,7 @@ class Worker(BaseWorker[Queue]):
         """Until when handlers may run, by thread id."""
         self._watch: Optional[Watch] = None
         self._pid = os.getpid()
+        self._dead_hook = DeadHook(self) if self._dead_hooks else None
 
     # --- Running and stopping
 
@@ -83,6 +85,8 @@ class Worker(BaseWorker[Queue]):
         threads = [threading.Thread(target=self._work, name=f"dq-handler-{n}") for n in range(self.concurrency)]
         if len(self._links) > 1:
             threads += [threading.Thread(target=self._supply, args=(link,), name="dq-fetch") for link in self._links]
+        if self._dead_hook is not None:
+            self._dead_hook.start()
         # Batchers first: without one, a handler would use the connection that the batcher uses a moment later.
         for thread in [*(link.batcher for link in self._links), self._watch, *threads]:
             thread.daemon = True  # a handler that hangs must not keep the process
@@ -135,11 +139,19 @@ class Worker(BaseWorker[Queue]):
         last_by = time.monotonic() + _core.LAST_S
         for link in self._links:
             link.end(max(0.0, last_by - time.monotonic()))
+        if self._dead_hook is not None:
+            self._end_dead_hook(self._dead_hook, drain_until)
         if self._watch is not None:
             self._watch.end()
         if self._health is not None:
             self._health.end()
         self._stopped_line()
+
+    def _end_dead_hook(self, hook: DeadHook, drain_until: float) -> None:
+        """Gives it what is left of the drain, after which nothing else is to be done."""
+        hook.finish()
+        self._wait_until(lambda: hook.is_over, max(drain_until, time.monotonic() + _core.HOOK_S))
+        hook.leave()
 
     def _wait_idle(self, until: float) -> bool:
         """Waits until all handlers have ended. Returns False at ``until``, or at a second stop."""

@@ -35,6 +35,8 @@ class Link(BaseLink):
         queue, key, _ = members[0]
         self._waiting = Line(queue.client, key, _core.ANSWER_S)
         self._control = Line(queue.client, key, _core.ANSWER_S)
+        self._reading = Line(queue.client, key, _core.ANSWER_S)
+        """For the hook of dead jobs."""
         self._one_at_a_time = asyncio.Lock()
         self._bell = asyncio.Event()
         self._armed = False
@@ -189,8 +191,7 @@ class Link(BaseLink):
                 await self._tell_some()  # before errands: a full server may refuse those, and ends free memory
                 await self._recall()
                 await self._run_errands()
-                if self._deaths is not None:
-                    await self._look_for_deaths()
+                await self._look_for_deaths()
                 troubles = 0
             except asyncio.CancelledError as stopped:
                 await self._control.leave(stopped)  # it may hold unread replies
@@ -254,11 +255,10 @@ class Link(BaseLink):
                 raise
 
     async def _look_for_deaths(self) -> None:
-        if self._deaths is not None and (commands := self._deaths.asks(time.monotonic())):
-            errand = Errand(commands)
-            errand.answered(await self._ask(commands))
-            for died in self._heard_of_deaths(errand):
-                self._worker._died(*died)
+        """One question for each queue at a time, so that many deaths hold up no heartbeat."""
+        for deaths in self._deaths.values():
+            if commands := deaths.asks(time.monotonic()):
+                self._heard_of(deaths, commands, await self._ask(commands))
 
     async def ask(self, delivery: Delivery, commands: Sequence[Command]) -> list[Any]:
         """Sends a handler's commands, and returns the replies."""
@@ -335,7 +335,6 @@ class Link(BaseLink):
                     await self._ask(self._returns)
                     self._returns = []
                 await self._tell_some()
-                await self._look_for_deaths()
             except Exception as error:
                 await self._control.leave(error)
                 if _trouble.fatal(error) is not None:
@@ -353,6 +352,16 @@ class Link(BaseLink):
         if self._returns or self._outcomes or self._leases.held:
             self._control.last(self._last_words())
         await self._control.close()
+
+    async def flush(self) -> None:
+        """For tests, without a batcher."""
+        while self._outcomes:
+            await self._tell_some()
+        if self._deaths:
+            await self._worker._dead_hook.tell_all()
+            while self._look_for_deaths_at <= time.monotonic():
+                await self._look_for_deaths()
+                await self._worker._dead_hook.tell_all()
 
 
 class Listener:

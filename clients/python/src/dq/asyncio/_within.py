@@ -1,4 +1,4 @@
-"""Tasks: a time limit that never swallows a cancellation, and what keeps tasks alive.
+"""Tasks: a time limit that never swallows a cancellation, what keeps tasks alive, and what runs beside them.
 
 Before Python 3.12 ``asyncio.wait_for`` swallows a cancellation if what it waits for ends in the same turn of the event
 loop. The cancelled task then goes on, and whoever waits for its end waits for ever.
@@ -7,9 +7,11 @@ loop. The cancelled task then goes on, and whoever waits for its end waits for e
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
+import threading
 from collections.abc import Awaitable, Coroutine
-from typing import Any, Optional, TypeVar
+from typing import Any, Callable, Optional, TypeVar
 
 T = TypeVar("T")
 
@@ -55,3 +57,21 @@ def keep(tasks: set[asyncio.Task[None]], coroutine: Coroutine[Any, Any, None], n
     tasks.add(task)
     task.add_done_callback(tasks.discard)
     return None
+
+
+async def beside(function: Callable[..., T], *arguments: Any) -> T:
+    """Calls a function that raises nothing in a thread. It may hang: unlike those of asyncio, it keeps no process."""
+    loop = asyncio.get_running_loop()
+    answered: asyncio.Future[T] = loop.create_future()
+
+    def answer(result: T) -> None:
+        if not answered.done():
+            answered.set_result(result)
+
+    def call() -> None:
+        result = function(*arguments)
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(answer, result)
+
+    threading.Thread(target=call, name="dq-beside", daemon=True).start()
+    return await answered

@@ -13,6 +13,7 @@ from .._consumer import ALONE_EVERY_S, JobConsumer
 from .._delivery import Delivery
 from ..hooks import Hooks
 from ..times import Duration, seconds
+from ._dead_hook import DeadHook
 from ._link import Link
 from ._within import keep, within
 from .job import Job
@@ -39,6 +40,9 @@ class Consumer(JobConsumer[Queue]):
         """
         if self._courier is None:  # in the event loop from here on
             self._stopping = asyncio.Event()
+            if self._dead_hooks:
+                self._dead_hook = DeadHook(self)
+                self._dead_hook.start()
             self._link = Link(self, self._members, self._fetches(self._members))
             self._company.add(self._link)
             self._courier = asyncio.create_task(self._link.carry())
@@ -103,9 +107,14 @@ class Consumer(JobConsumer[Queue]):
         if self._courier is None:
             return
         self._stopping.set()
+        finish_by = time.monotonic() + seconds(patience, "patience")
         with contextlib.suppress(asyncio.TimeoutError):
             await within(self._end(self._courier), seconds(patience, "patience"))
         await self._link.close()
+        if self._dead_hook is not None:
+            self._dead_hook.finish()
+            await asyncio.wait([self._dead_hook.task], timeout=max(_core.HOOK_S, finish_by - time.monotonic()))
+            await self._dead_hook.leave()
 
     async def _end(self, batcher: asyncio.Task[None]) -> None:
         if self._leaving:

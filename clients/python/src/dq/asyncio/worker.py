@@ -25,6 +25,7 @@ from .._turns import Turns
 from ..errors import Cancelled, ConfigurationError
 from ..handler import Handler
 from ..hooks import Hooks
+from ._dead_hook import DeadHook
 from ._link import Link
 from ._within import keep, within
 from .job import Job
@@ -81,6 +82,8 @@ class Worker(BaseWorker[Queue]):
         self._started_line()
         if self._health is not None:
             self._health.start()
+        if self._dead_hook is not None:
+            self._dead_hook.start()
         self._fetchers = [asyncio.create_task(self._supply(link)) for link in self._links]
         self._couriers = [asyncio.create_task(link.carry()) for link in self._links]
 
@@ -131,6 +134,10 @@ class Worker(BaseWorker[Queue]):
             await within(finishing, _core.TELLING_S)
         for link in self._links:
             await link.close()
+        if self._dead_hook is not None:
+            self._dead_hook.finish()
+            await self._while_draining(self._dead_hook.task, max(drain_until, time.monotonic() + _core.HOOK_S))
+            await self._dead_hook.leave()
         if self._hooking:
             await asyncio.wait(self._hooking, timeout=_core.HOOK_S)
         if self._health is not None:
@@ -176,6 +183,7 @@ class Worker(BaseWorker[Queue]):
         self._room = asyncio.Event()
         if self._stops:
             self._stopping.set()
+        self._dead_hook = DeadHook(self) if self._dead_hooks else None
         self._links = [Link(self, members, self._fetches(members)) for members in self._groups()]
         self._turns = Turns(len(self._links))
 
@@ -333,10 +341,7 @@ class Worker(BaseWorker[Queue]):
                 self._accept(self._screened(await link.fetch(self._free(), _core.NO_WAIT_S)))
                 if link.trouble is not None:
                     raise _trouble.fatal(link.trouble) or link.trouble
-                while link._outcomes:
-                    await link._tell_some()
-                while link._deaths is not None and link._deaths.next_at <= time.monotonic():
-                    await link._look_for_deaths()
+                await link.flush()
                 if not self._backlog:
                     break
                 while self._backlog:
