@@ -111,13 +111,13 @@ export const resume = (row, done) => ({
 
 // What each setting of a queue changes.
 const OF_QUEUE = [
-  ["maxreserved", "MAXRESERVED: so many jobs are worked on at a time (0: no limit)"],
-  ["groupmax", "GROUPMAX: so many jobs of each group are worked on at a time (0: no limit)"],
-  ["attempts", "ATTEMPTS: so often a job that is added from now on is delivered until it is dead (0: no limit)"],
-  ["backoff", "BACKOFF: jobs that are added from now on wait so many milliseconds after each failure; the last repeats (empty: the server's)"],
-  ["donelen", "DONELEN: so many done jobs are kept; the longest done go first (0: none, unless another setting keeps them)"],
-  ["history", "HISTORY: so many failed attempts are told of each job (0 to 100)"],
-  ["rate", "RATE: so many are delivered at most (0: no limit)"],
+  ["maxreserved", "MAXRESERVED: reserved jobs at most (0: no limit)"],
+  ["groupmax", "GROUPMAX: reserved jobs at most of each group (0: no limit)"],
+  ["attempts", "ATTEMPTS: deliveries at most of a job added from now on, which then is dead (0: no limit)"],
+  ["backoff", "BACKOFF: milliseconds to wait after each failure of a job added from now on; the last repeats (empty: the server's)"],
+  ["donelen", "DONELEN: done jobs to keep at most; the oldest go first (0: none, unless another setting keeps them)"],
+  ["history", "HISTORY: failed attempts to remember of each job (0 to 100)"],
+  ["rate", "RATE: deliveries at most (0: no limit)"],
 ];
 
 export const configure = (row, set, done) => {

@@ -95,6 +95,8 @@ class Appearance(BoardTest):
             page.goto(board.url + "queue?queue=0:mails")
             page.locator(".actions").get_by_role("button", name="Purge").click()
             expect(page.get_by_role("dialog")).to_be_visible()
+            broken = page.get_by_role("dialog").get_by_role("button").evaluate_all("all => all.filter((it) => it.clientHeight > 40).length")
+            self.assertEqual(broken, 0, "the words of a button are on one line")
             self.check(axe, page, f"purge, {theme}, {width}", COLOURS if theme == "dark" else None)
             self.assertEqual(page.wrong, [])
         locked = self.board(server, DQ_BOARD_PASSWORD="x")
