@@ -29,11 +29,33 @@ def make():
 
 several = [dq.Handler(close.function, kind="a"), dq.Handler(close.function, kind="b")]
 """
+SHOP = """
+from dq.asyncio import Queue
+from program import several
+import dq, os, program
+
+queue = Queue(os.environ["DQ_URL"], "typed")
+
+@queue.kind
+async def sell(job, to: str):
+    await program.close_async(job)
+
+@dq.handler(kind="remind")
+async def remind(job):
+    await program.close_async(job)
+"""
+WORKER = """
+import dq, os, program
+
+worker = dq.Worker(dq.Queue(os.environ["DQ_URL"], "own"))
+remind = worker.job("remind")(program.close.function)
+"""
 
 
 @pytest.fixture
 def run(tmp_path, dq_url):
-    (tmp_path / "program.py").write_text(PROGRAM)
+    for name, text in (("program", PROGRAM), ("shop", SHOP), ("own", WORKER), ("empty", "import program")):
+        (tmp_path / f"{name}.py").write_text(text)
     (tmp_path / "out").mkdir()
     started = []
 
@@ -64,10 +86,14 @@ def until(condition, what):
         ("q", ["program:close_async", "--queue", "q"]),
         ("made", ["program:make"]),
         ("q", ["program:several", "--queue", "other", "--queue", "q"]),
+        ("q", ["program:several", "own:remind", "--queue", "q"]),
+        ("typed", ["shop"]),
+        ("own", ["own"]),
     ],
 )
 def test_it_runs_what_it_is_given(run, dq_url, tmp_path, queue, words):
-    dq.Queue(dq_url, queue).add(1, id="j", kind="b" if "several" in words[0] else None)
+    kinds = {"program:several": "b", "shop": "remind", "own": "remind"}
+    dq.Queue(dq_url, queue).add(1, id="j", kind=kinds.get(words[0]))
     process = run(*words)
     until((tmp_path / "out" / "j").exists, "the job is done")
     process.send_signal(signal.SIGTERM)
@@ -89,7 +115,10 @@ def test_several_processes_stop_together_and_one_that_dies_is_started_again(run,
 @pytest.mark.parametrize(
     "words, said",
     [
-        (["program"], "name module and what is in it"),
+        (["empty"], "empty has no worker, and no handler"),
+        (["program:make", "own"], "name one worker of program:make own"),
+        (["program:os.getpid"], "makes no worker"),
+        (["program", "--queue", "q"], "is no coroutine function"),
         (["program:close"], "name their queue, --queue orders"),
         (["nothing:close", "--queue", "q"], "No module named 'nothing'"),
         (["program:closed", "--queue", "q", "--processes", "3"], "has no attribute 'closed'"),
@@ -99,3 +128,30 @@ def test_what_cannot_be_run_is_said(run, words, said):
     process = run(*words)
     assert process.wait(PATIENCE_S) == 2
     assert said in process.stderr.read()
+
+
+def test_it_starts_again_when_a_file_changes(run, dq_url, tmp_path):
+    """Also after an error of the program, and never in the middle of a job."""
+    queue = dq.Queue(dq_url, "q")
+    program, out = tmp_path / "changing.py", tmp_path / "out"
+
+    def write(body):
+        program.write_text(f"import dq, os, time\nout = os.environ['OUT']\n@dq.handler\ndef work(job):\n    {body}\n")
+
+    write("open(out + '/began', 'w'); time.sleep(1); open(out + '/' + job.id, 'w').write('old')")
+    process = run("changing", "--queue", "q", "--reload")
+    queue.add(1, id="slow")
+    until((out / "began").exists, "it runs")
+    write("no Python")
+    until((out / "slow").exists, "the old program ends its job")
+    assert (out / "slow").read_text() == "old" and queue.get("slow") is None
+    said = ""
+    while "ended with code 1: it is started again when a file changes" not in said:
+        said += (line := process.stderr.readline())
+        assert line, said
+    assert "SyntaxError" in said
+    write("open(out + '/' + job.id, 'w').write('new')")
+    queue.add(1, id="fast")
+    until(lambda: (out / "fast").exists() and (out / "fast").read_text() == "new", "the new program runs")
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(PATIENCE_S) == 0

@@ -4,46 +4,52 @@ from __future__ import annotations
 
 import argparse
 import asyncio as aio
-import contextlib
 import importlib
 import os
-import signal
-import subprocess
 import sys
-import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from types import ModuleType
 from typing import Any
 
 from . import _guard, asyncio
-from ._trouble import trouble_s
+from ._processes import CANNOT, Processes
 from .errors import ConfigurationError, DqError
 from .handler import Handler
+from .kind import BaseKind
 from .queue import Queue
 from .worker import Worker
 
 FAILED = 1
-CANNOT = 2
-"""The exit code of an error that would recur: such a process is not started again."""
+WORKERS = (Worker, asyncio.Worker)
 
 
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(prog="python -m dq")
     command = made.add_subparsers(dest="command", required=True).add_parser("worker", help="runs handlers")
     command.add_argument(
-        "target", help="module:name of a worker, of a function that makes one, or of one or several handlers"
+        "targets",
+        nargs="+",
+        metavar="module",
+        help="its worker or handlers; or module:name of a worker, a function that makes one, a handler, a list of them",
     )
-    command.add_argument("--url", default=os.environ.get("DQ_URL", "redis://localhost"), help="the server; DQ_URL")
+    url = os.environ.get("DQ_URL") or os.environ.get("REDIS_URL") or "redis://localhost"
+    command.add_argument("--url", default=url, help="the server; by default DQ_URL, or REDIS_URL")
     command.add_argument("--queue", action="append", default=[], help="its name; several in strict order")
     command.add_argument("--processes", type=int, default=1, help="how many workers; one that dies is started again")
     command.add_argument("--concurrency", type=int, default=10, help="how many handlers run at a time, in each process")
+    command.add_argument(
+        "--reload",
+        action=argparse.BooleanOptionalAction,
+        help="in development: starts again when a .py file below the working directory changes",
+    )
     command.add_argument("--health", help='"127.0.0.1:8081" or a file; with several processes %%d is their number')
     return made
 
 
 def main(words: Sequence[str]) -> int:
     given = parser().parse_args(words)
-    if given.processes > 1:
-        return Processes(words, given.processes).run()
+    if given.processes > 1 or given.reload:
+        return Processes(words, given.processes, given.reload).run()
     sys.path.insert(0, os.getcwd())
     try:
         worker = load(given)
@@ -61,70 +67,52 @@ def main(words: Sequence[str]) -> int:
 
 
 def load(given: argparse.Namespace) -> Any:
-    module, _, name = given.target.partition(":")
-    if not module or not name:
-        raise ValueError(f"name module and what is in it, as in shop.jobs:close, not {given.target!r}")
-    found: Any = importlib.import_module(module)
+    modules, found = [], []
+    for target in given.targets:
+        module, _, name = target.partition(":")
+        modules.append(importlib.import_module(module))
+        found += _named(modules[-1], name, bool(given.queue)) if name else _all_of(modules[-1])
+    if any(isinstance(each, WORKERS) for each in found):
+        if len(found) > 1:
+            raise ValueError(
+                f"name one worker of {' '.join(given.targets)}, as in shop.jobs:worker: it has {len(found)}"
+            )
+        return found[0]
+    functions = [each.function if isinstance(each, Handler) else each for each in found]
+    face: Any = asyncio if any(map(_guard.is_coroutine_function, functions)) else sys.modules[__package__]
+    queues = [face.Queue(given.url, each) for each in given.queue] or _queues(modules, found)
+    if not queues:
+        raise ValueError(f"for the handlers of {' '.join(given.targets)} name their queue, --queue orders")
+    health = given.health and given.health.replace("%d", os.environ.get("DQ_PROCESS", "0"))
+    return face.Worker(queues, *found, concurrency=given.concurrency, health=health)
+
+
+def _named(module: ModuleType, name: str, is_handler: bool) -> list[Any]:
+    found: Any = module
     for part in name.split("."):
         found = getattr(found, part)
-    is_many = isinstance(found, (list, tuple))
-    if not is_many and not given.queue and callable(found) and not isinstance(found, Handler):
+    if isinstance(found, (list, tuple)):
+        return list(found)
+    if not is_handler and callable(found) and not isinstance(found, Handler):
         found = found()
-    if isinstance(found, (Worker, asyncio.Worker)):
-        return found
-    if not given.queue:
-        raise ValueError(f"{given.target} is no worker: for handlers name their queue, --queue orders")
-    handlers = list(found) if is_many else [found]
-    functions = [each.function if isinstance(each, Handler) else each for each in handlers]
-    health = given.health and given.health.replace("%d", os.environ.get("DQ_PROCESS", "0"))
-    options: dict[str, Any] = {"concurrency": given.concurrency, "health": health}
-    if any(map(_guard.is_coroutine_function, functions)):
-        return asyncio.Worker([asyncio.Queue(given.url, each) for each in given.queue], *handlers, **options)
-    return Worker([Queue(given.url, each) for each in given.queue], *handlers, **options)
+        if not isinstance(found, WORKERS):
+            raise ValueError(f"{module.__name__}:{name} makes no worker: for a handler name its queue, --queue orders")
+    return [found]
 
 
-class Processes:
-    """Runs worker processes, and starts again those that die. SIGTERM or SIGINT stops all of them."""
+def _all_of(module: ModuleType) -> list[Any]:
+    """Its worker, or the handlers that it, or a module below it, defines."""
+    values = [*dict.fromkeys(each for each in vars(module).values() if issubclass(type(each), (Handler, *WORKERS)))]
+    own = [each for each in values if f"{each.__module__}.".startswith(f"{module.__name__}.")]
+    found: list[Any] = [each for each in values if isinstance(each, WORKERS)] or own
+    if not found:
+        raise ValueError(f"{module.__name__} has no worker, and no handler that dq.handler or queue.kind made")
+    return found
 
-    def __init__(self, words: Sequence[str], count: int) -> None:
-        self._command = [sys.executable, "-m", "dq", *words, "--processes", "1"]
-        self._count = count
-        self._running: dict[int, subprocess.Popen[bytes]] = {}
-        self._stopping = threading.Event()
-        self._code = 0
 
-    def run(self) -> int:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._stop)
-        threads = [threading.Thread(target=self._keep, args=(n,)) for n in range(self._count)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        return self._code
-
-    def _keep(self, number: int) -> None:
-        deaths = 0
-        while not self._stopping.is_set():
-            # In its own session, so that Ctrl-C reaches it once: from this process.
-            process = subprocess.Popen(
-                self._command, env={**os.environ, "DQ_PROCESS": str(number)}, start_new_session=True
-            )
-            self._running[number] = process
-            if self._stopping.is_set():
-                process.terminate()
-            code = process.wait()
-            if code == 0:
-                return
-            if code == CANNOT:
-                self._code = CANNOT
-                return self._stop()
-            deaths += 1
-            print(f"dq: worker {number} ended with code {code}", file=sys.stderr)
-            self._stopping.wait(trouble_s(deaths))
-
-    def _stop(self, *_: Any) -> None:
-        self._stopping.set()
-        for process in list(self._running.values()):
-            with contextlib.suppress(ProcessLookupError):
-                process.terminate()
+def _queues(modules: Iterable[ModuleType], handlers: Iterable[Any]) -> list[Any]:
+    """Those of kinds; else those that the modules define."""
+    of_kinds = [each.queue for each in handlers if isinstance(each, BaseKind)]
+    values = [each for module in modules for each in vars(module).values()]
+    defined = [each for each in values if issubclass(type(each), (Queue, asyncio.Queue))]
+    return [*dict.fromkeys(of_kinds or defined)]
