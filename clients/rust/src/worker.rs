@@ -33,13 +33,16 @@ const WAIT: Duration = Duration::from_secs(5);
 /// worker.run_until(dq_redis::shutdown()).await?;
 /// # Ok(()) }
 /// ```
+///
+/// A clone is the same worker: it has the same health, and is stopped with it.
+#[derive(Clone)]
 pub struct Worker {
     queues: Vec<(Queue, f64)>,
     is_weighted: bool,
     handlers: Vec<Handler>,
     settings: Settings,
     hooks: Vec<Hooks>,
-    around: Vec<Box<dyn Fn(Next) -> Next + Send + Sync>>,
+    around: Vec<Arc<dyn Fn(Next) -> Next + Send + Sync>>,
     health: Health,
     probe: Option<Probe>,
     stopper: Stopper,
@@ -210,7 +213,7 @@ impl Worker {
     {
         let function = Arc::new(function);
         self.around
-            .push(Box::new(move |next| next.around(&function)));
+            .push(Arc::new(move |next| next.around(&function)));
         self
     }
 
@@ -222,7 +225,7 @@ impl Worker {
         <L::Service as Service<Call>>::Future: Send,
         <L::Service as Service<Call>>::Error: Into<BoxError>,
     {
-        self.around.push(Box::new(move |next| next.layer(&layer)));
+        self.around.push(Arc::new(move |next| next.layer(&layer)));
         self
     }
 
@@ -253,19 +256,27 @@ impl Worker {
     /// Runs the worker until it is stopped ([`Worker::stopper`]). It then stops fetching, gives handlers their time
     /// to end, and gives back the rest, at most [`Worker::drain_for`] and two seconds later. The error is an
     /// [`Error::Configuration`], where waiting would not help. If this future is dropped, the worker stops by itself.
-    pub async fn run(&self) -> Result<(), Error> {
-        self.go(self.settings.clone()).await.map(|_| ())
+    pub fn run(&self) -> impl Future<Output = Result<(), Error>> + Send + 'static {
+        let worker = self.clone();
+        async move { worker.go(worker.settings.clone()).await.map(|_| ()) }
     }
 
-    /// Runs the worker until a future ends, such as [`shutdown`](crate::shutdown), or the worker is stopped.
-    pub async fn run_until(&self, stop: impl Future<Output = ()>) -> Result<(), Error> {
-        let mut running = std::pin::pin!(self.run());
-        tokio::select! {
-            biased;
-            ended = &mut running => return ended,
-            () = stop => self.stopper.stop(),
+    /// Runs the worker until a future ends, such as [`shutdown`](crate::shutdown), or the worker is stopped. The worker may
+    /// be dropped before: `tokio::spawn(worker.run_until(dq_redis::shutdown()))`.
+    pub fn run_until<F: Future<Output = ()>>(
+        &self,
+        stop: F,
+    ) -> impl Future<Output = Result<(), Error>> {
+        let (running, stopper) = (self.run(), self.stopper());
+        async move {
+            let mut running = std::pin::pin!(running);
+            tokio::select! {
+                biased;
+                ended = &mut running => return ended,
+                () = stop => stopper.stop(),
+            }
+            running.await
         }
-        running.await
     }
 
     /// For tests: handles, one after the other, all jobs that are ready or become ready meanwhile, and returns how

@@ -262,6 +262,20 @@ async fn a_result_too_large_for_the_server_is_left_out() -> Result<(), Error> {
         .await
 }
 
+#[tokio::test]
+async fn a_worker_runs_in_a_task_of_its_own() -> Result<(), Error> {
+    let (_server, queue) = server().await;
+    let (stop, is_stopped) = tokio::sync::oneshot::channel::<()>();
+    let running = {
+        let worker = Worker::new(&queue).handler(Handler::new(double));
+        tokio::spawn(worker.run_until(async { _ = is_stopped.await }))
+    };
+    let doubled = queue.add(&Order { number: 21 }).and_wait(MINUTE).await?;
+    assert_eq!(doubled, Some(42));
+    drop(stop);
+    running.await.expect("it does not panic")
+}
+
 /// Else another task of the worker finds it at work here, and gives it back for a second.
 #[tokio::test]
 async fn a_job_that_sleeps_is_ours_until_its_handler_has_returned() -> Result<(), Error> {

@@ -274,7 +274,7 @@ async fn sweep(world: &World, cases: Vec<(String, NewJob, bool)>) {
             worker.handler(handler)
         });
     let stopper = worker.stopper();
-    let running = tokio::spawn(async move { worker.run().await });
+    let running = tokio::spawn(worker.run());
     for (id, bad, is_lost) in cases {
         world.survives(&id, bad, is_lost).await;
     }
@@ -409,7 +409,7 @@ async fn settings_may_be_as_large_as_they_get() {
         .wait(Duration::MAX)
         .drain_for(Duration::MAX);
     let stopper = worker.stopper();
-    let running = tokio::spawn(async move { worker.run().await });
+    let running = tokio::spawn(worker.run());
     world
         .survives("large", NewJob::new(&order("good", 0)), false)
         .await;
