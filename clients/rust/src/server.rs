@@ -14,10 +14,12 @@ use std::future::{poll_fn, Future};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const ANSWER: Duration = Duration::from_secs(10);
 const REDIRECTIONS: usize = 16;
+/// How long it takes to notice that a connection is closed. No server executes a command and is lost in that time.
+const AT_ONCE: Duration = Duration::from_millis(1);
 
 /// A server with the dq module, by redis-rs. All queues on it share its connection. It connects when it is first
 /// needed, and again after a lost connection.
@@ -215,8 +217,7 @@ impl Server {
         asked.map_err(|failed| failed.error.into())
     }
 
-    /// `is_once`: not even what looks unsent is sent again. A thread that is held up while it sends may see the error of a
-    /// connection that ended after that as one of before.
+    /// `is_once`: not even what looks unsent is sent again.
     pub(crate) async fn try_all(
         &self,
         key: &[u8],
@@ -307,10 +308,11 @@ async fn exchange(
         pipe
     };
     let mut sent = pin!(connection.send_packed_commands(pipe, first, pipe.len() - first));
-    // What fails at the first poll has met a connection that was closed before.
+    // What fails at the first poll has met a connection that was closed before, unless this thread stood still in it.
+    let begun = Instant::now();
     let early = poll_fn(|context| Poll::Ready(sent.as_mut().poll(context))).await;
     let (reply, was_sent) = match early {
-        Poll::Ready(reply) => (reply, false),
+        Poll::Ready(reply) => (reply, begun.elapsed() > AT_ONCE),
         Poll::Pending => match tokio::time::timeout(ANSWER, sent).await {
             Ok(reply) => (reply, true),
             Err(_) => (Err(silent()), true),
