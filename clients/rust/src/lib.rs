@@ -16,6 +16,7 @@ mod io;
 mod job;
 mod json;
 mod keys;
+mod kind;
 mod line;
 mod middleware;
 #[cfg(feature = "otel")]
@@ -44,6 +45,7 @@ pub use handler::Handler;
 pub use health::Health;
 pub use hooks::Hooks;
 pub use job::Job;
+pub use kind::Kind;
 pub use middleware::{Call, Next, Returned};
 pub use queue::{
     Adding, AsId, Explanation, FailedAttempt, Group, GroupSettings, GroupStats, IfExists, JobInfo,

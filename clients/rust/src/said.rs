@@ -20,16 +20,16 @@ pub(crate) fn say(said: &Said) {
             };
             log!(warn, job = id, queue, error, "{text}");
         }
-        Said::UnknownKind(job) => {
-            let kind = job
-                .envelope()
-                .and_then(|envelope| envelope.kind.clone())
-                .unwrap_or_default();
+        Said::UnknownKind(job, meant) => {
+            let kind = job.shown_kind();
+            let meant = meant.as_ref();
+            let hint = meant.map(|kind| format!(": did it mean {kind:?}?"));
             log!(
                 warn,
                 job = named(job).0,
                 kind,
-                "no handler for this kind, the attempt failed"
+                "no handler for this kind, the attempt failed{}",
+                hint.unwrap_or_default()
             );
         }
         Said::RunsHere(job) => {

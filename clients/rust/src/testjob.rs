@@ -188,7 +188,10 @@ impl TestJob {
         let of_kind = |kind: &Option<String>| all.iter().find(|it| it.shape.kind == *kind);
         of_kind(&given).or_else(|| of_kind(&None)).ok_or_else(|| {
             let kind = given.as_deref().unwrap_or_default();
-            Error::Usage(format!("no handler for jobs of kind {kind:?}"))
+            let kinds = all.iter().filter_map(|it| it.shape.kind.as_deref());
+            let hint = core::nearest(kind, kinds).map(|kind| format!(": did it mean {kind:?}?"));
+            let hint = hint.unwrap_or_default();
+            Error::Usage(format!("no handler for jobs of kind {kind:?}{hint}"))
         })
     }
 

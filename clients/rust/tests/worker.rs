@@ -2,8 +2,9 @@
 
 use dq_redis::testing::TestServer;
 use dq_redis::{
-    give_up, BoxError, Codec, Error, Handler, Headers, Hooks, Job, NewJob, OnDead, Outcome, Peek,
-    Pop, Queue, QueueSettings, Rate, Reschedule, Scan, Server, State, Suspended, WaitFor, Worker,
+    give_up, BoxError, Codec, Error, Handler, Headers, Hooks, Job, Kind, NewJob, OnDead, Outcome,
+    Peek, Pop, Queue, QueueSettings, Rate, Reschedule, Scan, Server, State, Suspended, WaitFor,
+    Worker,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -260,6 +261,33 @@ async fn a_result_too_large_for_the_server_is_left_out() -> Result<(), Error> {
                 .expect("all jobs are done in time")
         })
         .await
+}
+
+static DOUBLE: Kind<Order, u32> = Kind::new("double").defaults(|job| job.attempts(5));
+
+#[tokio::test]
+async fn a_kind_is_declared_once() -> Result<(), Error> {
+    let (_server, queue) = server().await;
+    let order = Order { number: 21 };
+    let worker = Worker::new(&queue).handler(DOUBLE.handler(double));
+    let id = DOUBLE.add(&queue, &order).attempts(2).keep(DAY).await?;
+    let id = id.expect("it is new");
+    queue.add_many([DOUBLE.job(&order).id("second")]).await?;
+    for (id, attempts) in [(&*id, 2), ("second", 5)] {
+        let job = queue.get(id).await?.expect("it is there");
+        assert_eq!(
+            (job.label.as_deref(), job.max_attempts),
+            (Some("double"), attempts)
+        );
+    }
+    assert_eq!(worker.drain().await?, 2);
+    assert_eq!(DOUBLE.result(&queue, &id).await?, Some(42));
+    assert_eq!(DOUBLE.wait(&queue, &id, MINUTE).await?, Some(42));
+    let running = tokio::spawn(worker.run());
+    let waited = DOUBLE.add(&queue, &order).and_wait(MINUTE).await?;
+    assert_eq!(waited, Some(42));
+    worker.stopper().stop();
+    running.await.expect("it does not panic")
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! A delivery, as the server sent it.
 
 use crate::envelope::Envelope;
+use crate::guard::clean;
 use crate::values;
 use redis::Value;
 use std::sync::{Arc, OnceLock};
@@ -8,6 +9,8 @@ use std::time::Duration;
 
 /// The step that counts the deliveries to workers that did not know the job's kind.
 pub(crate) const UNKNOWN_KIND: &[u8] = b"dq:unknown";
+
+const KIND_BYTES: usize = 100;
 
 /// Names a job on one server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -95,6 +98,12 @@ impl Delivered {
             .next()
             .and_then(|(_, value)| std::str::from_utf8(value).ok()?.parse().ok());
         count.unwrap_or(0).min(self.attempt.saturating_sub(1))
+    }
+
+    /// Its kind for a log or a reason: it may be as long as a payload.
+    pub fn shown_kind(&self) -> String {
+        let kind = self.envelope().and_then(|it| it.kind.clone());
+        clean(kind.unwrap_or_default(), KIND_BYTES)
     }
 
     pub fn envelope(&self) -> Option<&Envelope> {

@@ -147,7 +147,8 @@ pub(crate) enum Said {
         error: String,
         is_wait: bool,
     },
-    UnknownKind(Arc<Delivered>),
+    /// With the kind that may have been meant.
+    UnknownKind(Arc<Delivered>, Option<String>),
     RunsHere(Arc<Delivered>),
     UsedUp(Arc<Delivered>),
     Unheard(String),

@@ -13,6 +13,7 @@ mod idle;
 mod leases;
 mod link;
 mod listener;
+mod nearest;
 mod outcome;
 mod pool;
 mod replies;
@@ -33,6 +34,7 @@ pub(crate) use events::{
 pub(crate) use fetch::{Member, SERVER_TTR};
 pub(crate) use held::{BySerial, Running};
 pub(crate) use idle::IDLE_AFTER;
+pub(crate) use nearest::nearest;
 pub(crate) use outcome::{step, Outcome};
 pub(crate) use settings::{Fill, Settings, Shape};
 pub(crate) use state::Core;

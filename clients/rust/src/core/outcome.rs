@@ -87,9 +87,7 @@ impl Outcome {
 
     /// Fails a job for a worker that has a handler for its kind: a new one may come with the next deploy.
     pub fn unknown(serial: Serial, of: &Arc<Delivered>) -> Self {
-        let kind = of.envelope().and_then(|envelope| envelope.kind.as_deref());
-        let reason = format!("unknown kind \"{}\"", kind.unwrap_or_default());
-        let reason = clean(reason, LONGEST_REASON);
+        let reason = format!("unknown kind \"{}\"", of.shown_kind());
         if of.attempt >= UNKNOWN_KIND_ATTEMPTS {
             return Outcome::new(serial, of, dead(of, &reason));
         }

@@ -2,6 +2,7 @@
 
 use super::held::{Held, Progress};
 use super::link::Asked;
+use super::nearest::nearest;
 use super::outcome::Outcome;
 use super::state::{Core, SLACK};
 use super::turns::TURN;
@@ -221,8 +222,11 @@ impl Core {
         self.held.insert(serial, held);
         self.lasts(serial, self.awake);
         let Some(handler) = handler else {
+            let kinds = self.settings.shapes.iter();
+            let kinds = kinds.filter_map(|shape| shape.kind.as_deref());
+            let meant = nearest(&of.shown_kind(), kinds).map(str::to_owned);
             self.actions
-                .push_back(Action::Say(Said::UnknownKind(of.clone())));
+                .push_back(Action::Say(Said::UnknownKind(of.clone(), meant)));
             let outcome = Outcome::unknown(serial, &of);
             return self.close_with(serial, outcome, now);
         };

@@ -783,12 +783,12 @@ fn a_kind_that_nobody_knows_is_tried_by_later_workers() {
         kind: Some("x".into()),
         ..Shape::default()
     };
-    let unknown = |number: i64| {
+    let unknown = |kind: &str, number: i64| {
         let mut world = World::new(settings(shape.clone()));
         let Value::Array(mut fields) = attempt("k", number, 0) else {
             unreachable!("a row is an array")
         };
-        fields[1] = bulk(r#"{"dq":1,"kind":"y","data":null}"#);
+        fields[1] = bulk(&format!(r#"{{"dq":1,"kind":"{kind}","data":null}}"#));
         world.reply(Name::Waiting, vec![found(vec![Value::Array(fields)])]);
         world.advance(Duration::from_millis(1));
         [world.take(Name::Control), world.take(Name::Waiting)].concat()
@@ -798,12 +798,17 @@ fn a_kind_that_nobody_knows_is_tried_by_later_workers() {
         (13, "FAIL DELAY 780000 REASON unknown kind \"y\""),
         (14, "FATAL REASON unknown kind \"y\""),
     ] {
-        let asked = unknown(number);
+        let asked = unknown("y", number);
         let nack = format!("DQ.NACK q k TOKEN 77 {rest}");
         assert!(asked.contains(&nack), "{asked:?}");
         let counts = asked.contains(&"DQ.STEP q k 77 dq:unknown 1".to_owned());
         assert_eq!(counts, rest.starts_with("FAIL"), "{asked:?}");
     }
+    let cut = format!(
+        "DQ.NACK q k TOKEN 77 FATAL REASON unknown kind \"{}\"",
+        "y".repeat(100)
+    );
+    assert!(unknown(&"y".repeat(2000), 14).contains(&cut));
 }
 
 #[test]

@@ -6,18 +6,25 @@ use crate::attempt::OnDead;
 use crate::error::Error;
 use crate::values;
 use std::future::{Future, IntoFuture};
+use std::marker::PhantomData;
 use std::pin::Pin;
 use std::time::{Duration, SystemTime};
 
 /// What [`Queue::add`] returns: set options, then `.await` it. The output is the job's id; `None` if the condition
 /// refused the job, usually because a job with this id exists.
 #[must_use = "nothing is added until it is awaited"]
-pub struct Adding<'a> {
-    pub(super) queue: &'a Queue,
-    pub(super) job: NewJob,
+pub struct Adding<'a, K = ()> {
+    queue: &'a Queue,
+    job: NewJob,
+    kind: PhantomData<fn() -> K>,
 }
 
-impl Adding<'_> {
+impl<'a, K> Adding<'a, K> {
+    pub(crate) fn of(queue: &'a Queue, job: NewJob) -> Self {
+        let kind = PhantomData;
+        Adding { queue, job, kind }
+    }
+
     fn with(mut self, change: impl FnOnce(&mut Options)) -> Self {
         self.job = self.job.with(change);
         self
@@ -25,9 +32,7 @@ impl Adding<'_> {
 
     options!();
 
-    /// Adds the job and waits until it has ended, as [`Queue::wait`] does. The job is kept for a minute, unless
-    /// [`Adding::keep`] says otherwise.
-    pub async fn and_wait<R: serde::de::DeserializeOwned>(
+    pub(crate) async fn waited<R: serde::de::DeserializeOwned>(
         mut self,
         timeout: Duration,
     ) -> Result<Option<R>, Error> {
@@ -47,7 +52,18 @@ impl Adding<'_> {
     }
 }
 
-impl<'a> IntoFuture for Adding<'a> {
+impl Adding<'_> {
+    /// Adds the job and waits until it has ended, as [`Queue::wait`] does. The job is kept for a minute, unless
+    /// [`Adding::keep`] says otherwise.
+    pub async fn and_wait<R: serde::de::DeserializeOwned>(
+        self,
+        timeout: Duration,
+    ) -> Result<Option<R>, Error> {
+        self.waited(timeout).await
+    }
+}
+
+impl<'a, K> IntoFuture for Adding<'a, K> {
     type Output = Result<Option<String>, Error>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send + 'a>>;
 

@@ -155,39 +155,28 @@ impl Queue {
     /// # Ok(()) }
     /// ```
     pub fn add<T: Serialize + ?Sized>(&self, data: &T) -> Adding<'_> {
-        Adding {
-            queue: self,
-            job: NewJob::new(data),
-        }
+        Adding::of(self, NewJob::new(data))
     }
 
     /// Adds a job whose data a codec encodes. [`Job::decode_with`](crate::Job::decode_with) decodes it.
     pub fn add_with<T: Serialize + ?Sized>(&self, codec: &impl Codec, data: &T) -> Adding<'_> {
-        Adding {
-            queue: self,
-            job: NewJob::with_codec(codec, data),
-        }
+        Adding::of(self, NewJob::with_codec(codec, data))
     }
 
     /// Adds a job whose payload is these bytes.
     pub fn add_bytes(&self, data: impl Into<Vec<u8>>) -> Adding<'_> {
-        Adding {
-            queue: self,
-            job: NewJob::bytes(data),
-        }
+        Adding::of(self, NewJob::bytes(data))
     }
 
     /// Adds a job that recurs at an interval; it first comes after one interval. It needs an id, and takes neither
     /// `delay` nor `at`. Call this at each start of the program: with an unchanged rule, the job goes on as it was.
     pub fn every<T: Serialize + ?Sized>(&self, interval: Duration, data: &T) -> Adding<'_> {
-        let job = NewJob::every(interval, data);
-        Adding { queue: self, job }
+        Adding::of(self, NewJob::every(interval, data))
     }
 
     /// Adds a job that recurs by a cron expression, in the zone of [`Adding::tz`]. See [`Queue::every`].
     pub fn cron<T: Serialize + ?Sized>(&self, expression: &str, data: &T) -> Adding<'_> {
-        let job = NewJob::cron(expression, data);
-        Adding { queue: self, job }
+        Adding::of(self, NewJob::cron(expression, data))
     }
 
     async fn add_now(&self, mut job: NewJob) -> Result<Option<String>, Error> {
