@@ -176,7 +176,9 @@ final class Crew {
 
     /** Whether no job may begin, as it could take along one that is to run alone. */
     private boolean isHeld() {
-        returning.removeIf(job -> !Link.of(job).isTellingOf(job));
+        if (!returning.isEmpty()) {
+            returning.removeIf(job -> !Link.of(job).isTellingOf(job));
+        }
         return suspects > 0 || !returning.isEmpty();
     }
 
@@ -232,7 +234,9 @@ final class Crew {
         boolean areSuspect = false;
         try {
             Guard.call(turn.claim == 0 ? turn.link::connect : () -> fetch(turn, found)); // errors have been logged
-            areSuspect = found.stream().anyMatch(job -> 1 < job.attempt() && job.attempt() == job.maxAttempts());
+            for (Job job : found) {
+                areSuspect |= 1 < job.attempt() && job.attempt() == job.maxAttempts();
+            }
             if (areSuspect) {
                 lookUp(turn.link, found);
             }
@@ -243,7 +247,11 @@ final class Crew {
     }
 
     private void fetch(Turn turn, List<Job> found) {
-        turn.link.fetch(turn.claim).stream().filter(this::isToBeHandled).forEach(found::add);
+        for (Job job : turn.link.fetch(turn.claim)) {
+            if (isToBeHandled(job)) {
+                found.add(job);
+            }
+        }
     }
 
     /** Asks which of the jobs may have killed their workers. Until they are accepted, no job begins. */

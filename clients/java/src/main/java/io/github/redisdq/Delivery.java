@@ -13,6 +13,9 @@ abstract sealed class Delivery permits Job {
     final byte[] rawId;
     final byte[] rawKey;
     final byte[] rawToken;
+    private String id; // made once it is asked for
+    /** By which those that run are told apart; made once. */
+    Object name;
     private final byte[] payload;
     private final int attempt;
     final int unknown; // earlier deliveries to workers that did not know the job's kind
@@ -57,7 +60,10 @@ abstract sealed class Delivery permits Job {
 
     /** The job's id. Bytes that are not UTF-8 are lone surrogates, U+DC80 to U+DCFF. */
     public String id() {
-        return Bytes.text(rawId);
+        if (id == null) {
+            id = Bytes.text(rawId);
+        }
+        return id;
     }
 
     /** The key that the job came from; of a sharded queue, the shard's key. */
@@ -203,7 +209,9 @@ abstract sealed class Delivery permits Job {
     static Words all(List<? extends Delivery> jobs) {
         Words words = new Words();
         words.add(Words.IDS).add(jobs.size());
-        jobs.forEach(job -> words.add(job.rawId).add(job.rawToken));
+        for (Delivery job : jobs) {
+            words.add(job.rawId).add(job.rawToken);
+        }
         return words;
     }
 

@@ -83,10 +83,10 @@ class Ends {
 
     static List<byte[][]> commands(Deque<Outcome> told) {
         List<byte[][]> commands = new ArrayList<>(told.size() + 1);
-        told.forEach(each -> {
+        for (Outcome each : told) {
             each.sending();
             each.addTo(commands);
-        });
+        }
         return commands;
     }
 

@@ -14,6 +14,7 @@ final class Fetches {
     private record Drawn(byte[] key, double draw) {}
 
     private final List<Member> members;
+    private final List<byte[]> keys;
     private final boolean isWeighted;
     private final Leases leases;
     private final Duration wait;
@@ -22,6 +23,7 @@ final class Fetches {
 
     Fetches(List<Member> members, boolean isWeighted, Leases leases, Duration wait, Handler.Fill fill) {
         this.members = members;
+        this.keys = members.stream().map(Member::key).toList();
         this.isWeighted = isWeighted;
         this.leases = leases;
         this.wait = fill == null ? wait : wait.plus(fill.atMost()); // so that few end before their batch is full
@@ -60,7 +62,7 @@ final class Fetches {
     /** Strict order is BPOP's own. With weights each queue comes first in its share of the fetches. */
     private List<byte[]> order() {
         if (!isWeighted || members.size() == 1) {
-            return members.stream().map(Member::key).toList();
+            return keys;
         }
         List<Drawn> draws = new ArrayList<>();
         for (Member each : members) {

@@ -13,36 +13,42 @@ final class Handling {
     Handling(List<Hooks> hooks, List<Around> around) {
         this.hooks = List.copyOf(hooks);
         layers = new Layers(List.copyOf(around));
-        inside = reversed(this.hooks);
-    }
-
-    private static <T> List<T> reversed(List<T> list) {
-        List<T> reversed = new ArrayList<>(list);
-        Collections.reverse(reversed);
-        return reversed;
+        inside = new ArrayList<>(this.hooks);
+        Collections.reverse(inside);
     }
 
     /** Calls the handler with those jobs of the batch that are still ours. */
     void handle(List<Job> batch) {
-        List<Job> begun = batch.stream().filter(this::begins).toList();
+        List<Job> begun = new ArrayList<>(batch.size());
+        for (Job job : batch) {
+            if (begins(job)) {
+                begun.add(job);
+            }
+        }
         if (begun.isEmpty()) {
             return;
         }
         Throwable error;
         try {
             for (Job job : begun) {
-                hooks.forEach(each -> Guard.hook("before", each, () -> each.before(job)));
+                for (Hooks each : hooks) {
+                    Guard.hook("before", each, () -> each.before(job));
+                }
             }
             Run run = new Run(begun.size());
-            begun.forEach(job -> job.begins(run));
-            begun.forEach(job -> Link.of(job).limit(job));
+            for (Job job : begun) {
+                job.begins(run);
+                Link.of(job).limit(job);
+            }
             error = Guard.call(() -> run(begun));
             run.end();
         } finally {
-            begun.forEach(Running::end);
+            for (Job job : begun) {
+                Running.end(job);
+            }
         }
-        for (Job job : reversed(begun)) {
-            ended(job, error);
+        for (int at = begun.size() - 1; at >= 0; at--) {
+            ended(begun.get(at), error);
         }
     }
 
@@ -101,7 +107,9 @@ final class Handling {
         Throwable failed = whatFailed(job, job.failure == null ? error : job.failure);
         boolean isOurs = isOurs(job);
         if (failed == null) {
-            inside.forEach(each -> Guard.hook("after", each, () -> each.after(job)));
+            for (Hooks each : inside) {
+                Guard.hook("after", each, () -> each.after(job));
+            }
         } else {
             if (!(failed instanceof ControlException) && isOurs) {
                 Guard.warn(job + " failed", failed);

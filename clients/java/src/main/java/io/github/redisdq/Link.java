@@ -320,7 +320,9 @@ final class Link implements Job.Context, Watch.Timed {
             ring();
         }
         batcher.delivered();
-        found.forEach(job -> watch.endsAt(job.leaseEnd));
+        for (Job job : found) {
+            watch.endsAt(job.leaseEnd);
+        }
         return found;
     }
 

@@ -37,16 +37,23 @@ final class Running {
 
     private Running() {}
 
+    private static Key key(Job job) {
+        if (job.name == null) {
+            job.name = new Key(job);
+        }
+        return (Key) job.name;
+    }
+
     /** Records that a job runs. If another delivery of it runs already, returns that one instead; else null. */
     static Job begin(Job job) {
-        return JOBS.putIfAbsent(new Key(job), job);
+        return JOBS.putIfAbsent(key(job), job);
     }
 
     static Job other(Job job) {
-        return JOBS.get(new Key(job));
+        return JOBS.get(key(job));
     }
 
     static void end(Job job) {
-        JOBS.remove(new Key(job), job);
+        JOBS.remove(key(job), job);
     }
 }

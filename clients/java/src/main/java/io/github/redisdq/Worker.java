@@ -192,7 +192,12 @@ public final class Worker implements AutoCloseable {
                 handled.await();
             }
         }), "dq-warm-up");
-        return Guard.call(() -> handled.await(LONGEST_WARM_UP_MS, TimeUnit.MILLISECONDS)) == null && handled.getCount() == 0;
+        try {
+            return handled.await(LONGEST_WARM_UP_MS, TimeUnit.MILLISECONDS);
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt(); // it is meant for the caller
+            return false;
+        }
     }
 
     /** Makes the worker stop, and returns at once. A second call ends the drain. */

@@ -120,6 +120,13 @@ class WorkerTest {
     }
 
     @Test
+    void anInterruptIsLeftToWhoStartsTheWorker() {
+        Thread.currentThread().interrupt();
+        assertFalse(Worker.warmUp());
+        assertTrue(Thread.interrupted());
+    }
+
+    @Test
     void theLogSaysWhatBeganFailedWasCancelledAndStopped() throws Exception {
         PrintStream before = System.err;
         ByteArrayOutputStream log = new ByteArrayOutputStream();
