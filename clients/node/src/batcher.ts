@@ -86,7 +86,6 @@ export class Batcher {
     const reports = [...this.reports].map(reportAt);
     this.wakesAt = this.wantsBeat ? nowMs() : Math.min(this.round.leases.beatAt, ...reports);
     await this.round.bell.wait(Math.min(this.wakesAt - nowMs(), LONGEST_TIMER_MS));
-    this.round.ends.disarm();
     this.wakesAt = -Infinity;
   }
 

@@ -38,15 +38,23 @@ export class Outcome {
   /** How often the connection was cut instead of a reply. */
   private cuts = 0;
 
-  /** ways: each asks for less than the one before it, in case the server refuses that. `otherwise`: the last ones. */
+  /**
+   * ways: each asks for less than the one before it, in case the server refuses that; null: an ACK without a result.
+   * `otherwise`: the last ones.
+   */
   constructor(
     readonly delivery: Delivery,
-    private ways: readonly Way[],
+    private ways: readonly Way[] | null,
     private otherwise: ((error: Error) => Way[]) | null = null,
   ) {}
 
+  /** Whether one ACK can tell this and others of its queue. */
+  get isPlain(): boolean {
+    return this.report === null && this.ways === null;
+  }
+
   get commands(): readonly Command[] {
-    const way = this.ways[0]!;
+    const way = this.ways ? this.ways[0]! : [ack([this])];
     const sent = way.length > 1 ? allOrRefused(this.delivery.key, way) : way[0]!;
     return this.report ? [this.report, sent] : [sent];
   }
@@ -100,7 +108,7 @@ export class Outcome {
   refused(error: Error): boolean {
     const { otherwise } = this;
     this.resultBytes = 0;
-    this.ways = this.ways.slice(1);
+    this.ways = this.ways?.slice(1) ?? [];
     if (this.ways.length > 0) return true;
     this.otherwise = null;
     this.ways = otherwise?.(error) ?? [];
@@ -108,11 +116,18 @@ export class Outcome {
   }
 }
 
+/** One ACK for jobs of a queue that are done without a result. */
+export function ack(outcomes: readonly Outcome[]): Command {
+  const words: [string, ...Word[]] = ['DQ.ACK', outcomes[0]!.delivery.key, 'WITHTOKENS', 'IDS', outcomes.length];
+  for (const { delivery } of outcomes) words.push(delivery.id, delivery.token);
+  return words;
+}
+
 export function done(delivery: Delivery, result: Buffer | null = null): Outcome {
+  const plain = new Outcome(delivery, null);
+  if (!result) return plain;
   const { key, id, token } = delivery;
-  const plain: Way = [['DQ.ACK', key, 'WITHTOKENS', 'IDS', 1, id, token]];
-  if (!result) return new Outcome(delivery, [plain]);
-  const made = new Outcome(delivery, [[['DQ.ACK', key, 'RESULTS', 'IDS', 1, id, token, result]], plain]);
+  const made = new Outcome(delivery, [[['DQ.ACK', key, 'RESULTS', 'IDS', 1, id, token, result]], plain.commands]);
   made.resultBytes = result.length;
   return made;
 }

@@ -1,5 +1,6 @@
 // Which jobs wait for a handler, which ones run, and how many more may be fetched.
 
+import { Bag } from './bag';
 import * as core from './core';
 import type { Delivery } from './delivery';
 import type { ConfigurationError } from './errors';
@@ -16,6 +17,9 @@ import { closest, MOST_SHOWN } from './mistakes';
 import { Bell, nowMs } from './waiting';
 import type { WorkerSettings } from './worker-options';
 
+/** Whether it is known that its lease is live. */
+const isSure = ({ delivery }: Turn) => !delivery.isDoubtful;
+
 export class Crew implements Boss {
   /** The worker stops: nothing more is fetched. */
   isDraining = false;
@@ -27,7 +31,10 @@ export class Crew implements Boss {
   fillMs = 0;
   /** For how long the event loop has just been blocked, at least. */
   lateMs: () => number = () => 0;
-  private readonly running = new Map<readonly Turn[], Promise<void>>();
+  private readonly running = new Bag<Turn>();
+  /** How many handlers run. */
+  private handling = 0;
+  private readonly awaiting: (() => void)[] = [];
   private readonly resting = new Set<Bell>();
   private readonly claims = new Map<Link, (claim: number) => void>();
   private readonly turns = new Turns<Link>(() => this.links().length);
@@ -70,16 +77,19 @@ export class Crew implements Boss {
 
   /** The deliveries that handlers run now. */
   get atWork(): Delivery[] {
-    return [...this.running.keys()].flat().map(({ delivery }) => delivery);
-  }
-
-  get handled(): Promise<void>[] {
-    return [...this.running.values()];
+    return [...this.running].map(({ delivery }) => delivery);
   }
 
   /** Waits until no handler runs. */
-  async idle(): Promise<void> {
-    while (this.running.size > 0) await Promise.all(this.running.values());
+  idle(): Promise<void> {
+    return new Promise((resolve) => {
+      this.awaiting.push(resolve);
+      this.wake();
+    });
+  }
+
+  private wake(): void {
+    if (this.handling === 0) for (const wake of this.awaiting.splice(0)) wake();
   }
 
   /** Takes no more jobs from now on, and gives back those that have not begun. */
@@ -141,13 +151,13 @@ export class Crew implements Boss {
   private get free(): number {
     if (this.suspects.size > 0 || this.killer || this.alone) return 0;
     if (this.isolation.isOn(nowMs())) return this.isEmpty && this.claimed === 0 ? 1 : 0;
-    const handlers = this.settings.concurrency - this.running.size;
+    const handlers = this.settings.concurrency - this.handling;
     return handlers * this.handlers.room + this.settings.prefetch - this.backlog.length - this.claimed;
   }
 
   /** Whether nothing is in hand, a job that is to run alone aside. */
   private get isEmpty(): boolean {
-    return this.running.size === 0 && this.backlog.length === 0 && this.suspects.size === 0;
+    return this.handling === 0 && this.backlog.length === 0 && this.suspects.size === 0;
   }
 
   takeOn(link: Link, claim: number, found: Delivery[]): void {
@@ -183,7 +193,7 @@ export class Crew implements Boss {
       return link.settle(delivery, core.usedUp(delivery));
     }
     if (handler.leaseMs !== null && handler.leaseMs !== delivery.leaseMs) link.relet(delivery, handler.leaseMs);
-    const turn = { delivery, handler, link };
+    const turn = { delivery, handler, link, place: -1 };
     if (attempt > 1 && attempt === limit && link.isCarrying) this.suspect(turn);
     else this.backlog.push(turn);
   }
@@ -200,9 +210,9 @@ export class Crew implements Boss {
   }
 
   startMore(): void {
-    while (!this.alone && !this.isHeld() && this.running.size < this.settings.concurrency) {
+    while (!this.alone && !this.isHeld() && this.handling < this.settings.concurrency) {
       // A doubtful delivery waits until a heartbeat tells whether it is still ours.
-      const at = this.backlog.findIndex(({ delivery }) => !delivery.isDoubtful);
+      const at = this.backlog.findIndex(isSure);
       if (at < 0) break;
       const batch = this.take(at);
       if (batch.length > 0) this.begin(batch);
@@ -268,7 +278,11 @@ export class Crew implements Boss {
 
   /** Takes one job from the backlog, or as many as its handler takes at a time. Leaves out lost ones. */
   private take(at: number): Turn[] {
-    const { handler } = this.backlog[at]!;
+    const { handler, link, delivery } = this.backlog[at]!;
+    if (handler.size === 1) {
+      const batch = this.backlog.splice(at, 1);
+      return link.begin(delivery) ? batch : [];
+    }
     const batch: Turn[] = [];
     const isTaken = (turn: Turn, n: number) => n >= at && turn.handler === handler && batch.length < handler.size;
     this.backlog = this.backlog.filter((turn, n) => {
@@ -280,12 +294,15 @@ export class Crew implements Boss {
   }
 
   private begin(batch: Turn[]): void {
-    const handled = handle(batch, this.guard).then(() => {
-      this.running.delete(batch);
+    this.handling++;
+    for (const turn of batch) this.running.add(turn);
+    handle(batch, this.guard, () => {
+      this.handling--;
+      for (const turn of batch) this.running.delete(turn);
       if (this.alone && batch.includes(this.alone)) this.alone = null;
       this.startMore();
+      this.wake();
     });
-    this.running.set(batch, handled);
   }
 
   lost(delivery: Delivery): void {
@@ -346,7 +363,7 @@ export class Crew implements Boss {
     await link.flush();
     while (this.backlog.length > 0) {
       const batch = this.take(0);
-      if (batch.length > 0) await handle(batch, this.guard);
+      if (batch.length > 0) await new Promise<void>((resolve) => handle(batch, this.guard, resolve));
       handled += batch.length;
     }
     return handled;

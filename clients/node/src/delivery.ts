@@ -1,9 +1,11 @@
 // A job in hand, as the worker sees it: nothing that a handler does to its `Job` changes it.
 
+import type { Bagged } from './bag';
 import { type Codec, decoded, type Envelope, readEnvelope } from './codec';
 import { Cancelled, type PayloadError, type Why } from './errors';
 import type { AddOptions, OnDead } from './options';
 import { quietSignal } from './quiet';
+import { stepsOf } from './reading';
 import { type Ended, endedOf } from './results';
 import { toText } from './text';
 import type { Command } from './wire';
@@ -66,21 +68,24 @@ export interface Desk {
   adding(delivery: Delivery, parts: readonly Part[]): Promise<Command[]>;
 }
 
-export class Delivery {
+export class Delivery implements Bagged {
   readonly id: Buffer;
   readonly payload: Buffer;
   readonly token: Buffer;
   readonly attempt: number;
-  readonly deadlineMs: number;
-  readonly dueMs: number | null;
-  /** How the jobs ended that this one was `after`, or waited for. */
-  readonly results: readonly Ended[];
   /** The job's own lease; its limit of deliveries (0: no limit); the wait of its ladder if this delivery fails. */
   readonly ttrMs: number;
   readonly maxAttempts: number;
   readonly waitMs: number | null;
   /** The length of this delivery's lease. `endsAt`: when it ends, by this process's clock. */
   leaseMs: number;
+  /** When it came, by that clock. */
+  sinceMs = -Infinity;
+  /** Its job among all that this process has. */
+  entry = '';
+  /** Its handler runs, or has run. */
+  hasBegun = false;
+  place = -1;
   /** The handler's limit of attempts; 0: none. */
   handlerAttempts = 0;
   endsAt = Infinity;
@@ -103,9 +108,9 @@ export class Delivery {
 
   constructor(
     readonly key: Buffer,
-    row: Row,
-    /** What earlier attempts kept, and what signals brought. */
-    readonly steps: Map<string, Buffer>,
+    private readonly row: Row,
+    /** What earlier attempts kept, and what signals brought; null until that is read. */
+    private kept: Map<string, Buffer> | null,
     readonly codec: Codec,
     readonly desk: Desk,
     /** Gets errors of listeners of the job's signal. */
@@ -113,13 +118,27 @@ export class Delivery {
   ) {
     [this.id, this.payload, this.token] = row;
     this.attempt = Number(row[3]);
-    this.deadlineMs = Number(row[4]);
-    this.dueMs = row[5] === null ? null : Number(row[5]);
-    this.results = endedOf(row[6]);
     const [ttr, limit, wait] = row[8];
     this.leaseMs = this.ttrMs = Number(ttr);
     this.maxAttempts = Number(limit);
     this.waitMs = wait === null ? null : Number(wait);
+  }
+
+  get deadlineMs(): number {
+    return Number(this.row[4]);
+  }
+
+  get dueMs(): number | null {
+    return this.row[5] === null ? null : Number(this.row[5]);
+  }
+
+  /** How the jobs ended that this one was `after`, or waited for. */
+  get results(): readonly Ended[] {
+    return endedOf(this.row[6]);
+  }
+
+  get steps(): Map<string, Buffer> {
+    return (this.kept ??= stepsOf(this.row[7]));
   }
 
   /** The job's id. Bytes that are not UTF-8 are lone surrogates. */
@@ -136,6 +155,7 @@ export class Delivery {
 
   /** How many deliveries went to workers that did not know the kind: they are no attempts of the handler. */
   get unknown(): number {
+    if (this.attempt === 1) return 0;
     const kept = this.steps.get(UNKNOWN_KIND)?.toString('latin1') ?? '';
     return /^\d{1,9}$/.test(kept) ? Math.min(Number(kept), this.attempt - 1) : 0;
   }

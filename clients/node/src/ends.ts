@@ -1,7 +1,7 @@
 // Outcomes of deliveries that the server must still be told.
 
 import { bytesIn } from './commands';
-import type { Outcome } from './core';
+import { ack, type Outcome } from './core';
 import type { Delivery } from './delivery';
 import { FLUSH_AFTER_MS, FLUSH_COUNT, LAST_BYTES } from './limits';
 import { afterAll, type Bell, turn } from './waiting';
@@ -25,31 +25,26 @@ interface Part {
 /** All jobs of a queue that are done without a result share one ACK. */
 export function partsOf(told: readonly Outcome[]): Part[] {
   const parts: Part[] = [];
-  const acks = new Map<string, Part>();
+  const acks = new Map<Buffer, Outcome[]>();
   for (const outcome of told) {
-    const { commands } = outcome;
-    const isPlain = commands.length === 1 && commands[0]![0] === 'DQ.ACK' && commands[0]![2] === 'WITHTOKENS';
-    const key = isPlain ? outcome.delivery.key.toString('latin1') : '';
-    const ack = isPlain ? acks.get(key) : undefined;
-    if (ack) {
-      ack.outcomes.push(outcome);
+    const { isPlain, delivery } = outcome;
+    const others = isPlain ? acks.get(delivery.key) : undefined;
+    if (others) {
+      others.push(outcome);
       continue;
     }
-    const part: Part = { outcomes: [outcome], commands };
-    parts.push(part);
-    if (isPlain) acks.set(key, part);
+    const outcomes = [outcome];
+    if (isPlain) acks.set(delivery.key, outcomes);
+    parts.push({ outcomes, commands: isPlain ? [] : outcome.commands });
   }
-  for (const part of acks.values()) {
-    const { outcomes } = part;
-    const ids = outcomes.flatMap(({ delivery: { id, token } }) => [id, token]);
-    part.commands = [['DQ.ACK', outcomes[0]!.delivery.key, 'WITHTOKENS', 'IDS', outcomes.length, ...ids]];
-  }
+  for (const part of parts) if (part.commands.length === 0) part.commands = [ack(part.outcomes)];
   return parts;
 }
 
 export class Ends {
   private outcomes: Outcome[] = [];
   private isArmed = false;
+  private areMany = false;
   /** For each write without all replies: what gives up waiting for them. */
   private readonly waits = new Set<() => void>();
 
@@ -74,19 +69,23 @@ export class Ends {
     this.ring();
   }
 
-  /** Rings the bell: at once if there are many outcomes, else in a millisecond, so that a fetch may take them along. */
+  /**
+   * Rings the bell: if there are many outcomes after this turn of the loop, else in a millisecond, so that a fetch may take
+   * them along.
+   */
   ring(): void {
     if (this.outcomes.length >= FLUSH_COUNT) {
-      this.bell.ring();
+      if (!this.areMany) setImmediate(() => this.look());
+      this.areMany = true;
     } else if (!this.isArmed) {
       this.isArmed = true;
-      setTimeout(() => this.bell.ring(), FLUSH_AFTER_MS);
+      setTimeout(() => this.look(), FLUSH_AFTER_MS);
     }
   }
 
-  /** The bell was heard. */
-  disarm(): void {
-    this.isArmed = false;
+  private look(): void {
+    this.isArmed = this.areMany = false;
+    if (this.outcomes.length > 0) this.bell.ring();
   }
 
   /** Reads the replies, and returns one that is an error. Outcomes without a reply are sent again. Never rejects. */
@@ -98,41 +97,38 @@ export class Ends {
   ): Promise<Error | null> {
     if (sent.length === 0) return null;
     let trouble: Error | null = null;
-    const open = new Set(sent.flatMap(({ outcomes }) => outcomes));
+    const open = new Set(sent);
     const again = (outcome: Outcome, error: Error) => {
       trouble ??= error;
       this.add(outcome);
     };
     let at = 0;
     const settle = (outcome: Outcome, reply: unknown) => {
-      if (!open.delete(outcome)) return;
       if (!(reply instanceof Error)) this.heard(outcome, reply);
       else if (outcome.isRefused(reply)) this.refused(outcome, reply);
       else again(outcome, reply);
     };
-    const cut = (outcome: Outcome, error: Error) => {
-      if (!open.delete(outcome)) return;
-      outcome.cut(false);
-      again(outcome, error);
+    const cut = (part: Part, isLate: boolean, error: Error) => {
+      if (!open.delete(part)) return;
+      for (const outcome of part.outcomes) {
+        outcome.cut(isLate);
+        again(outcome, error);
+      }
     };
-    const heard = sent.map(({ outcomes, commands }) =>
-      this.answered(outcomes[0]!, replies.slice(at, (at += commands.length))).then(
+    const heard = sent.map((part) => {
+      const { outcomes, commands } = part;
+      return this.answered(outcomes[0]!, replies.slice(at, (at += commands.length))).then(
         (reply) => {
+          if (!open.delete(part)) return;
           const rows = outcomes.length > 1 && Array.isArray(reply) ? reply : null;
           for (const [n, outcome] of outcomes.entries()) settle(outcome, rows ? rows[n] : reply);
         },
-        (error: Error) => {
-          for (const outcome of outcomes) cut(outcome, error);
-        },
-      ),
-    );
+        (error: Error) => cut(part, false, error),
+      );
+    });
     let giveUp = () => {};
     const late = new Promise<void>((resolve) => (giveUp = resolve)).then(() => {
-      for (const outcome of open) {
-        outcome.cut(true);
-        again(outcome, new Error('the server: no answer in time'));
-      }
-      open.clear();
+      for (const part of open) cut(part, true, new Error('the server: no answer in time'));
       onLate();
     });
     this.waits.add(giveUp);

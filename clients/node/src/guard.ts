@@ -1,6 +1,7 @@
 // The only place that touches the user's code: handlers, hooks and loggers are called here, and what they throw or return
 // is read here. Nothing in this file throws or rejects because of them. (Codecs: `decoded` in codec.ts.)
 
+import { types } from 'node:util';
 import { type Codec, encoded } from './codec';
 import { unstorable } from './commands';
 import { type Delivery, type End, isThrown, type Suspension } from './delivery';
@@ -151,6 +152,7 @@ export class Guard {
    * Calls a hook of all `Hooks`. Returns null if there is nothing to wait for. A hook that takes too long is not waited for.
    */
   call(name: Exclude<Name, 'context' | 'adding'>, jobs: readonly Job[], error?: unknown): Promise<unknown> | null {
+    if (this.hooks.length === 0) return null;
     const waits = this.hooks.flatMap((hooks) => {
       const made = jobs.map((job) => this.one(name, () => hooks[name]?.(job, error)));
       return made.filter((wait) => wait !== null);
@@ -211,12 +213,15 @@ export class Guard {
     return texts;
   }
 
-  /** Runs a handler, inside the hooks `context` and the middleware. Never rejects. */
-  handle(jobs: readonly Job[], handler: Handler): Promise<End> {
+  /** Runs a handler, inside the hooks `context` and the middleware, and calls back, later than it returns. */
+  handle(jobs: readonly Job[], handler: Handler, over: (end: End) => void): void {
+    if (this.hooks.length === 0 && this.around.length === 0) return begun(() => handler.call([...jobs]), over);
     const given = () => (handler.batch > 0 ? [...jobs] : jobs[0]!);
     const call = () => ended(() => handler.call([...jobs]));
     const inner = this.around.reduceRight<Call>((next, around) => middleware(around, given, next), call);
-    return this.hooks.reduceRight<Call>((next, hooks) => this.inContext(hooks, jobs, next), inner)();
+    void this.hooks
+      .reduceRight<Call>((next, hooks) => this.inContext(hooks, jobs, next), inner)()
+      .then(over);
   }
 
   /** Runs the call inside the hook `context`. What the hook throws or returns changes nothing. */
@@ -276,6 +281,26 @@ function callOnce(call: Call) {
     },
     isOver: () => isOver,
   };
+}
+
+/** As `ended`, but a promise that is nobody's own class is not awaited: its end is called back. */
+function begun(call: () => unknown, over: (end: End) => void): void {
+  let given: unknown;
+  const failed = (error: unknown) => {
+    hush(error); // a promise may be thrown
+    over({ error });
+  };
+  try {
+    given = call();
+    if (types.isPromise(given) && given.constructor === Promise) {
+      Promise.prototype.then.call(given, (value) => over({ value }), failed);
+      return;
+    }
+  } catch (error) {
+    return queueMicrotask(() => failed(error));
+  }
+  if (mayBePromise(given)) void ended(() => given).then(over);
+  else queueMicrotask(() => over({ value: given }));
 }
 
 async function ended(call: () => unknown): Promise<End> {

@@ -1,5 +1,6 @@
 // One call of a handler, with its hooks, and its jobs' outcomes.
 
+import type { Bagged } from './bag';
 import * as core from './core';
 import { type Delivery, type End, isThrown } from './delivery';
 import { ControlError, EncodingError, TimedOut } from './errors';
@@ -11,32 +12,46 @@ import { stackOf } from './shown';
 import { afterAll } from './waiting';
 
 /** A delivery, its handler, and the link that fetched it. */
-export interface Turn {
+export interface Turn extends Bagged {
   readonly delivery: Delivery;
   readonly handler: Handler;
   readonly link: Link;
 }
 
-/** Runs a handler on its jobs. Never rejects: what the user's code throws goes no further than the guard. */
-export async function handle(batch: readonly Turn[], guard: Guard): Promise<void> {
+/**
+ * Runs a handler on its jobs, and calls back when all is settled, later than it returns. What the user's code throws goes no
+ * further than the guard. Where there are no hooks, nothing is awaited but the handler.
+ */
+export function handle(batch: readonly Turn[], guard: Guard, over: () => void): void {
   const { handler } = batch[0]!;
   const views = batch.map(({ delivery }) => jobOf(delivery));
+  const run = () => {
+    const limit = limited(batch, handler, guard);
+    guard.handle(views, handler, (end) => {
+      if (!limit?.isOver()) return finish(batch, end, guard, over);
+      for (const { link, delivery } of batch) link.leave(delivery);
+      over();
+    });
+  };
   const before = guard.call('before', views);
-  if (before) await before;
-  const limit = limited(batch, handler, guard);
-  const end = await guard.handle(views, handler);
-  if (limit?.isOver()) {
-    for (const { link, delivery } of batch) link.leave(delivery);
-    return;
-  }
+  if (before) void before.then(run);
+  else run();
+}
+
+function finish(batch: readonly Turn[], end: End, guard: Guard, over: () => void): void {
+  const { handler } = batch[0]!;
   const together = batch.map(({ delivery }) => delivery);
   const verdicts = together.map((delivery) => verdict(delivery, together, end, handler));
   const hooks = together.map((delivery, n) => announce(delivery, verdicts[n]!, ownEnd(delivery, end, handler), guard));
-  if (hooks.some((wait) => wait !== null)) await Promise.all(hooks);
-  for (const [n, turn] of batch.entries()) {
-    settle(turn, verdicts[n]!, guard);
-    turn.link.leave(turn.delivery);
-  }
+  const settleAll = () => {
+    for (const [n, turn] of batch.entries()) {
+      settle(turn, verdicts[n]!, guard);
+      turn.link.leave(turn.delivery);
+    }
+    over();
+  };
+  if (hooks.some((wait) => wait !== null)) void Promise.all(hooks).then(settleAll);
+  else settleAll();
 }
 
 function settle({ delivery, handler, link }: Turn, found: Verdict, guard: Guard): void {

@@ -31,13 +31,16 @@ export type SpawnedJob = { data: unknown } & Omit<AddOptions, 'ifExists'>;
 /** One delivery of a job. */
 export class Job<T = unknown> {
   #delivery: Delivery;
-  #attempt: Attempt;
+  #made: Attempt | null = null;
   #data: { value: T } | null = null;
 
   /** @internal */
   constructor(delivery: Delivery) {
     this.#delivery = delivery;
-    this.#attempt = new Attempt(delivery);
+  }
+
+  get #attempt(): Attempt {
+    return (this.#made ??= new Attempt(this.#delivery));
   }
 
   /** The job's id. Bytes that are not UTF-8 are lone surrogates. */

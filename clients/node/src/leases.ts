@@ -1,6 +1,7 @@
 // The deliveries that this worker has, and when their leases end by its own clock. A lease counts from the sending of the last
 // TOUCH that was answered, or from the reading of the delivery. So a handler is told in time, even if the server is away.
 
+import { Bag } from './bag';
 import type { Delivery } from './delivery';
 import { LONGEST_BEAT_MS, SHORTEST_BEAT_MS } from './limits';
 import { afterAll, nowMs } from './waiting';
@@ -10,9 +11,9 @@ const periodMs = (delivery: Delivery) => Math.min(LONGEST_BEAT_MS, Math.max(deli
 
 export class Leases {
   /** Not settled yet. */
-  private readonly held = new Set<Delivery>();
+  readonly held = new Bag<Delivery>();
   /** Settled, but the server has not replied yet: the lease is still renewed. */
-  private readonly unanswered = new Set<Delivery>();
+  private readonly unanswered = new Bag<Delivery>();
   private disarm: (() => void) | null = null;
   private armedFor = Infinity;
   /** When a heartbeat is due. */
@@ -28,8 +29,8 @@ export class Leases {
 
   take(delivery: Delivery): void {
     this.held.add(delivery);
-    this.renew(delivery, nowMs());
-    this.beatAt = Math.min(this.beatAt, nowMs() + periodMs(delivery));
+    this.renew(delivery, delivery.sinceMs);
+    this.beatAt = Math.min(this.beatAt, delivery.sinceMs + periodMs(delivery));
     this.shortestMs = Math.min(this.shortestMs, periodMs(delivery));
   }
 
@@ -111,7 +112,7 @@ export class Leases {
   /** Removes and returns the deliveries to be given back at the stop. */
   clear(): Delivery[] {
     const left = [...this.held];
-    this.held.clear();
+    for (const delivery of left) this.held.delete(delivery);
     this.stop();
     return left;
   }

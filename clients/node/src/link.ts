@@ -13,8 +13,7 @@ import { Idle } from './idle';
 import { Leases } from './leases';
 import * as limits from './limits';
 import type { Queue } from './queue';
-import { stepsOf } from './reading';
-import { Running } from './running';
+import * as running from './running';
 import { textOf } from './shown';
 import { TURN_MS } from './turns';
 import { Bell, nowMs, sleep, turn, within } from './waiting';
@@ -52,11 +51,10 @@ export interface Boss {
 export class Link implements Desk {
   private readonly waiting: Channel;
   private readonly batcher: Batcher;
-  private readonly queues: Map<string, Queue>;
+  private readonly members: Map<string, Member>;
   private readonly leases: Leases;
   private readonly ends: Ends;
   private readonly listeners: Listeners;
-  private readonly running: Running;
   private readonly idle: Idle;
   private readonly bell = new Bell();
   private isFetching = false;
@@ -76,7 +74,7 @@ export class Link implements Desk {
 
   constructor(
     private readonly boss: Boss,
-    place: string,
+    private readonly place: string,
     members: readonly Member[],
     private readonly fetches: Fetches,
   ) {
@@ -84,7 +82,7 @@ export class Link implements Desk {
     const driver = () => queue.driver();
     const lose = (delivery: Delivery) => this.lose(delivery);
     this.waiting = new Channel(driver, key, () => this.batcher.beatSoon());
-    this.queues = new Map(members.map((member) => [member.key.toString('latin1'), member.queue]));
+    this.members = new Map(members.map((member) => [member.key.toString('latin1'), member]));
     this.leases = new Leases(
       (delivery) => this.boss.lost(delivery),
       () => this.batcher.isCarrying,
@@ -110,11 +108,11 @@ export class Link implements Desk {
       driver,
       lose,
       isHeld: (delivery) => leases.isHeld(delivery),
+      held: () => leases.held,
       beatMs: () => leases.beatMs,
       unblock: (waiting) => this.unblock(waiting),
       off: (error) => this.boss.off('DQ.BTOUCH', 'jobs that are cancelled are told at the next heartbeat', error),
     });
-    this.running = new Running(place, lose);
     this.idle = new Idle(members, boss);
   }
 
@@ -191,29 +189,32 @@ export class Link implements Desk {
     this.boss.trouble(error);
   }
 
-  private queueOf(key: Buffer): Queue {
-    return this.queues.get(key.toString('latin1'))!;
+  private member(key: Buffer): Member {
+    return this.members.get(key.toString('latin1'))!;
   }
 
   private found(reply: unknown): Delivery[] {
     if (reply instanceof Error) throw reply;
     if (reply === null) return [];
-    const [key, rows] = reply as [Buffer, Row[]];
-    const { codec } = this.queueOf(key);
-    const found = rows.map((row) => new Delivery(key, row, stepsOf(row[7]), codec, this, this.boss.complain));
-    return found.filter((delivery) => this.accept(delivery));
+    const [name, rows] = reply as [Buffer, Row[]];
+    const { key, queue } = this.member(name);
+    const place = `${this.place}\n${key.toString('latin1')}`;
+    const now = nowMs();
+    const stillMs = Math.max(this.stillMs, this.boss.lateMs());
+    const found = rows.map((row) => new Delivery(key, row, null, queue.codec, this, this.boss.complain));
+    return found.filter((delivery) => this.accept(delivery, place, now, stillMs));
   }
 
   /** False if this process runs an earlier delivery of the job: the earlier one is lost, the new one is given back. */
-  private accept(delivery: Delivery): boolean {
+  private accept(delivery: Delivery, place: string, now: number, stillMs: number): boolean {
+    delivery.sinceMs = now;
     delivery.leaseMs = this.fetches.leaseMs(delivery.ttrMs);
-    const stillMs = Math.max(this.stillMs, this.boss.lateMs());
     delivery.isDoubtful = stillMs >= Math.max(delivery.leaseMs / 3, limits.STILL_MS);
     if (delivery.isDoubtful) this.batcher.beatSoon();
     this.leases.take(delivery);
     if (this.leases.beatAt < this.batcher.wakesAt) this.bell.ring();
-    if (this.running.enter(delivery)) {
-      if (this.batcher.isCarrying) this.listeners.add(delivery);
+    if (running.enter(delivery, place)) {
+      if (this.batcher.isCarrying) this.listeners.listen(delivery.key);
       return true;
     }
     this.settle(delivery, core.stillRunning(delivery));
@@ -225,8 +226,8 @@ export class Link implements Desk {
   /** Whether the handler may begin: not without a lease. */
   begin(delivery: Delivery): boolean {
     const isOurs = !delivery.told && !this.leases.isOver(delivery);
-    if (isOurs) this.running.begin(delivery);
-    else this.running.end(delivery);
+    if (isOurs) delivery.hasBegun = true;
+    else running.leave(delivery);
     return isOurs;
   }
 
@@ -255,7 +256,7 @@ export class Link implements Desk {
 
   /** The handler has ended: this process may run the job again. */
   leave(delivery: Delivery): void {
-    this.running.end(delivery);
+    running.leave(delivery);
   }
 
   flush(): Promise<void> {
@@ -313,11 +314,11 @@ export class Link implements Desk {
   }
 
   idLike({ key }: Delivery, id: string): Buffer {
-    return this.queueOf(key).idOf(key, id);
+    return this.member(key).queue.idOf(key, id);
   }
 
   adding({ key }: Delivery, parts: readonly Part[]): Promise<Command[]> {
-    return this.queueOf(key).commandsOf(key, parts);
+    return this.member(key).queue.commandsOf(key, parts);
   }
 
   // --- Stopping

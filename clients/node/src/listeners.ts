@@ -13,6 +13,8 @@ import { type Driver, isServerError } from './wire';
 export interface OfLink {
   driver(): Promise<Driver>;
   isHeld(delivery: Delivery): boolean;
+  /** The deliveries that the worker has. */
+  held(): Iterable<Delivery>;
   lose(delivery: Delivery): void;
   /** The time between heartbeats. */
   beatMs(): number;
@@ -23,8 +25,7 @@ export interface OfLink {
 
 /** Hears of the jobs of one queue. */
 class Listener {
-  private young: { delivery: Delivery; sinceMs: number }[] = [];
-  private covered: Delivery[] = [];
+  private covered = new Set<Delivery>();
   private timer: NodeJS.Timeout | null = null;
   private readonly poll: LongPoll;
 
@@ -40,12 +41,8 @@ class Listener {
     this.poll = new LongPoll(channel, this, (waiting) => link.unblock(waiting));
   }
 
-  add(delivery: Delivery): void {
-    this.young.push({ delivery, sinceMs: nowMs() });
-    this.arm();
-  }
-
-  private arm(): void {
+  /** A job has come. */
+  listen(): void {
     this.timer ??= setTimeout(() => this.look(), HEAR_AFTER_MS);
   }
 
@@ -53,19 +50,18 @@ class Listener {
   private look(): void {
     this.timer = null;
     const since = nowMs() - HEAR_AFTER_MS;
-    const held = this.young.filter(({ delivery }) => this.link.isHeld(delivery));
-    this.young = held.filter(({ sinceMs }) => sinceMs > since);
+    const held = [...this.link.held()].filter(({ key }) => key === this.key);
     const old = held.filter(({ sinceMs }) => sinceMs <= since);
-    this.covered.push(...old.map(({ delivery }) => delivery));
-    if (old.length > 0) this.poll.anew();
-    if (this.young.length > 0) this.arm();
+    const isMore = old.some((delivery) => !this.covered.has(delivery));
+    this.covered = new Set(old);
+    if (isMore) this.poll.anew();
+    if (old.length < held.length) this.listen();
   }
 
   next() {
-    this.covered = this.covered.filter((delivery) => this.link.isHeld(delivery));
-    if (this.covered.length === 0) return null;
+    this.asked = [...this.covered].filter((delivery) => this.link.isHeld(delivery));
+    if (this.asked.length === 0) return null;
     const waitMs = this.link.beatMs();
-    this.asked = this.covered;
     return { command: core.heard(this.key, this.asked, waitMs), waitMs };
   }
 
@@ -90,7 +86,7 @@ class Listener {
 }
 
 export class Listeners {
-  private listeners: Map<string, Listener> | null;
+  private listeners: Map<Buffer, Listener> | null;
 
   /** Covers at most `MOST_LISTENERS` queues. With more of them, only heartbeats notice cancellations. */
   constructor(
@@ -100,19 +96,19 @@ export class Listeners {
     this.listeners = queues <= MOST_LISTENERS ? new Map() : null;
   }
 
-  add(delivery: Delivery): void {
+  /** A job of this queue has come. */
+  listen(key: Buffer): void {
     if (!this.listeners) return;
-    const name = delivery.key.toString('latin1');
-    let listener = this.listeners.get(name);
+    let listener = this.listeners.get(key);
     if (!listener) {
       const off = (error: Error) => {
         if (this.listeners) this.link.off(error);
         this.close();
       };
-      listener = new Listener(delivery.key, { ...this.link, off });
-      this.listeners.set(name, listener);
+      listener = new Listener(key, { ...this.link, off });
+      this.listeners.set(key, listener);
     }
-    listener.add(delivery);
+    listener.listen();
   }
 
   close(): void {

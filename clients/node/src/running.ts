@@ -3,43 +3,28 @@
 
 import type { Delivery } from './delivery';
 
-interface Entry {
-  delivery: Delivery;
-  hasBegun: boolean;
-  lose(delivery: Delivery): void;
+/** The deliveries of all workers, by server, queue and id. A new Map now and then, for the reason of `Bag`. */
+let entries = new Map<string, Delivery>();
+let entered = 0;
+
+/**
+ * Enters a delivery. An earlier delivery of the job is lost, whether it runs or waits. False if it runs.
+ *
+ * place: its server and queue.
+ */
+export function enter(delivery: Delivery, place: string): boolean {
+  delivery.entry = `${place}\n${delivery.id.toString('latin1')}`;
+  const earlier = entries.get(delivery.entry);
+  earlier?.desk.lose(earlier);
+  if (earlier?.hasBegun) return false;
+  if (++entered > 1000 + 2 * entries.size) {
+    entries = new Map(entries);
+    entered = 0;
+  }
+  entries.set(delivery.entry, delivery);
+  return true;
 }
 
-/** The entries of all workers, by server, queue and id. */
-const entries = new Map<string, Entry>();
-
-export class Running {
-  constructor(
-    /** Equal for connections to the same server. */
-    private readonly place: string,
-    private readonly lose: (delivery: Delivery) => void,
-  ) {}
-
-  private name({ key, id }: Delivery): string {
-    return `${this.place}\n${key.toString('latin1')}\n${id.toString('latin1')}`;
-  }
-
-  /** Enters a delivery. An earlier delivery of the job is lost, whether it runs or waits. False if it runs. */
-  enter(delivery: Delivery): boolean {
-    const name = this.name(delivery);
-    const earlier = entries.get(name);
-    earlier?.lose(earlier.delivery);
-    if (earlier?.hasBegun) return false;
-    entries.set(name, { delivery, hasBegun: false, lose: this.lose });
-    return true;
-  }
-
-  begin(delivery: Delivery): void {
-    const entry = entries.get(this.name(delivery));
-    if (entry?.delivery === delivery) entry.hasBegun = true;
-  }
-
-  end(delivery: Delivery): void {
-    const name = this.name(delivery);
-    if (entries.get(name)?.delivery === delivery) entries.delete(name);
-  }
+export function leave(delivery: Delivery): void {
+  if (entries.get(delivery.entry) === delivery) entries.delete(delivery.entry);
 }

@@ -217,7 +217,7 @@ export class Worker<T = unknown> {
     await whileDraining(this.idle());
     for (const delivery of crew.atWork) delivery.tell('stopping');
     // Jobs that a fetch was handed before it was withdrawn are read, to be given back.
-    await settled([...crew.handled, ...this.supplies], limits.TOLD_MS);
+    await settled([crew.idle(), ...this.supplies], limits.TOLD_MS);
     const finished = Promise.all(this.links.map((link) => link.finish()));
     await whileDraining(finished); // CLIENT PAUSE may hold the answers back
     for (const link of this.links) link.closeIn(limits.FINISH_MS);
