@@ -11,6 +11,8 @@ import java.util.function.Consumer;
 
 /** The outcomes that the server is still to be told. */
 class Ends {
+    private static final int MOST_TOGETHER = 100; // ends in one command
+
     private Deque<Outcome> outcomes = new ArrayDeque<>();
     private final Set<Job> unanswered = new HashSet<>(); // the server has not answered yet
 
@@ -82,12 +84,25 @@ class Ends {
     }
 
     static List<byte[][]> commands(Deque<Outcome> told) {
-        List<byte[][]> commands = new ArrayList<>(told.size() + 1);
-        for (Outcome each : told) {
-            each.sending();
-            each.addTo(commands);
+        List<Outcome> all = new ArrayList<>(told);
+        List<byte[][]> commands = new ArrayList<>();
+        for (int from = 0, to; from < all.size(); from = to) {
+            to = end(all, from);
+            for (Outcome each : all.subList(from, to)) {
+                each.sending();
+            }
+            all.get(from).addTo(commands, all.subList(from, to));
         }
         return commands;
+    }
+
+    /** Where those end that share a command with the first. */
+    private static int end(List<Outcome> all, int from) {
+        int to = from + 1;
+        while (to < all.size() && to - from < MOST_TOGETHER && all.get(to).isLike(all.get(from))) {
+            to++;
+        }
+        return to;
     }
 
     /**
@@ -96,31 +111,42 @@ class Ends {
      */
     RefusedException hear(Wire wire, Deque<Outcome> told, Held held, Consumer<RefusedException> uncounted) {
         RefusedException trouble = null;
-        while (!told.isEmpty()) {
-            Outcome each = told.getFirst();
-            List<Object> replies = wire.read(each.size());
-            Object reply = each.answer(replies);
-            if (each.size() > 1 && replies.get(0) instanceof RefusedException said) {
+        List<Outcome> all = new ArrayList<>(told);
+        for (int from = 0, to; from < all.size(); from = to) {
+            to = end(all, from);
+            Outcome first = all.get(from);
+            List<Object> replies = wire.read(first.size());
+            Object reply = first.answer(replies);
+            if (first.size() > 1 && replies.get(0) instanceof RefusedException said) {
                 uncounted.accept(said);
             }
-            told.removeFirst();
-            each.heard();
-            if (!(reply instanceof RefusedException said)) {
-                forget(each.job);
-                if (each.answered(reply) == Outcome.Answer.LOST) {
-                    held.lost.accept(each.job);
-                }
-                if (each.mayBeDead(reply)) {
-                    held.died.accept(each.job);
-                }
-            } else if (each.isRefused(said)) {
-                refused(each, said, each.weaken(said));
-            } else {
-                trouble = said;
-                put(each);
+            for (int at = from; at < to; at++) {
+                told.removeFirst();
+                boolean isShared = to - from > 1 && !(reply instanceof RefusedException);
+                RefusedException said = hear(all.get(at), isShared ? Reply.list(reply).subList(at - from, at - from + 1) : reply, held);
+                trouble = said == null ? trouble : said;
             }
         }
         return trouble;
+    }
+
+    private RefusedException hear(Outcome each, Object reply, Held held) {
+        each.heard();
+        if (!(reply instanceof RefusedException said)) {
+            forget(each.job);
+            if (each.answered(reply) == Outcome.Answer.LOST) {
+                held.lost.accept(each.job);
+            }
+            if (each.mayBeDead(reply)) {
+                held.died.accept(each.job);
+            }
+        } else if (each.isRefused(said)) {
+            refused(each, said, each.weaken(said));
+        } else {
+            put(each);
+            return said;
+        }
+        return null;
     }
 
     /** Handles an outcome that the server refuses for good: it is not sent again unchanged. */

@@ -206,10 +206,32 @@ final class Outcome {
 
     /** Appends the commands for one write: the last progress or the like, and the end. */
     void addTo(List<byte[][]> all) {
+        addTo(all, List.of(this));
+    }
+
+    /** As {@link #addTo(List)}, with the end of all that are like this one. */
+    void addTo(List<byte[][]> all, List<Outcome> alike) {
         if (ahead != null) {
             all.add(ahead);
         }
-        all.add(command());
+        all.add(alike.size() == 1 ? command() : acknowledging(alike));
+    }
+
+    /** Whether one command can end both jobs: its reply has an answer for each. */
+    boolean isLike(Outcome other) {
+        return isPlain() && other.isPlain() && Arrays.equals(job.rawKey, other.job.rawKey);
+    }
+
+    private boolean isPlain() {
+        return mode == Mode.ACK && result == null && ahead == null;
+    }
+
+    private static byte[][] acknowledging(List<Outcome> all) {
+        List<Job> jobs = new ArrayList<>(all.size());
+        for (Outcome each : all) {
+            jobs.add(each.job);
+        }
+        return new Words("DQ.ACK").add(jobs.get(0).rawKey).add("WITHTOKENS").add(Job.all(jobs)).all();
     }
 
     /** How many commands these are. */
@@ -244,7 +266,7 @@ final class Outcome {
 
     private byte[][] command() {
         if (mode == Mode.ACK && result == null) {
-            return new Words("DQ.ACK").add(job.rawKey).add("WITHTOKENS").add(Job.all(List.of(job))).all();
+            return acknowledging(List.of(this));
         }
         if (mode == Mode.ACK) {
             return new Words("DQ.ACK").add(job.rawKey).add("RESULTS").add(Job.all(List.of(job))).add(result).all();
