@@ -175,19 +175,30 @@ export async function reporting(job, next) {
 export const given = (value) => value ?? undefined;
 const errors = (names) => names?.map((name) => ERRORS[name]);
 
+const options = (each) => ({
+  attempts: given(each.attempts),
+  backoff: given(each.backoff_ms),
+  lease: given(each.lease_ms),
+  timeout: given(each.timeout_ms),
+  retryOn: errors(each.retry_on),
+  giveUpOn: errors(each.give_up_on),
+});
+
+const isRuled = (each) => Boolean(each.cron ?? each.every_ms);
+
 export function handlers(order) {
-  return (order.handlers ?? [{}]).map(
-    (each) =>
-      new Handler(each.batch ? handleMany : handleOne, {
-        kind: each.kind,
-        attempts: given(each.attempts),
-        backoff: given(each.backoff_ms),
-        lease: given(each.lease_ms),
-        batch: given(each.batch),
-        fill: given(each.fill),
-        timeout: given(each.timeout_ms),
-        retryOn: errors(each.retry_on),
-        giveUpOn: errors(each.give_up_on),
-      }),
-  );
+  const plain = (order.handlers ?? [{}]).filter((each) => !isRuled(each));
+  return plain.map((each) => {
+    const { kind } = each;
+    const more = { kind, batch: given(each.batch), fill: given(each.fill) };
+    return new Handler(each.batch ? handleMany : handleOne, { ...options(each), ...more });
+  });
+}
+
+/** Adds the handlers that have a rule. */
+export function addRuled(worker, order) {
+  for (const each of (order.handlers ?? []).filter(isRuled)) {
+    if (each.cron) worker.cron(each.kind, each.cron, handleOne, { ...options(each), tz: given(each.tz) });
+    else worker.every(each.kind, each.every_ms, handleOne, options(each));
+  }
 }

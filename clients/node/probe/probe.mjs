@@ -6,7 +6,7 @@ import { run as runInline } from 'dq-redis/testing';
 import * as ioredis from 'ioredis';
 import * as nodeRedis from 'redis';
 import { IDLE } from '../dist/limits.js';
-import { emit, given, handlers, hostile, reporting, reports } from './handlers.mjs';
+import { addRuled, emit, given, handlers, hostile, reporting, reports } from './handlers.mjs';
 import { raise } from './hostile.mjs';
 
 const library = process.argv[2]; // by the name of its package
@@ -151,6 +151,7 @@ const ORDERS = {
         hooks: order.hooks ? [order.hooks === 'hostile' ? hostile : reports] : [],
       },
     );
+    addRuled(worker, order);
     emit('running');
     void run();
   },

@@ -45,6 +45,7 @@ export type { FailedAttempt } from './reading';
 export type { GroupSettings, GroupStats, QueueGroup } from './group';
 export type { Group, Peeked, ReservedJob, Stats } from './records';
 export type { Rule } from './rule';
+export type { CronHandlerOptions, EveryHandlerOptions } from './ruled';
 export type { NamedRule, RuleChanges, RulesOptions } from './rules';
 export type { JobResult } from './results';
 export type { Duration } from './times';

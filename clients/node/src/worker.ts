@@ -14,7 +14,9 @@ import * as limits from './limits';
 import { Link, type Member } from './link';
 import { takes } from './mistakes';
 import type { Queue } from './queue';
+import * as ruled from './ruled';
 import { textOf } from './shown';
+import type { Duration } from './times';
 import { nowMs, settled, watch } from './waiting';
 import {
   checkQueue,
@@ -36,6 +38,7 @@ export class Worker<T = unknown> {
   private readonly log: Logger;
   private readonly handlers = new Handlers();
   private readonly crew: Crew;
+  private readonly rules: ruled.Said[] = [];
   private links: Link[] = [];
   private supplies: Promise<void>[] = [];
   private stops = 0;
@@ -108,6 +111,38 @@ export class Worker<T = unknown> {
     return this;
   }
 
+  /**
+   * Adds the handler of a job that comes again by a cron expression, in the zone `tz` (UTC by default). The worker adds that job
+   * to its first queue when it starts, as `queue.cron` does. When a program has left the rule, delete the job by its id.
+   */
+  cron<D = unknown>(
+    kind: string,
+    expression: string,
+    processor: Processor<D>,
+    options: ruled.CronHandlerOptions<D> = {},
+  ): this {
+    const { own, data, rule } = ruled.split('cron', kind, options);
+    return this.ruled((queue) => queue.cron(expression, data, rule), processor, own);
+  }
+
+  /** Adds the handler of a job that comes again every `interval`. See `cron`. */
+  every<D = unknown>(
+    kind: string,
+    interval: Duration,
+    processor: Processor<D>,
+    options: ruled.EveryHandlerOptions<D> = {},
+  ): this {
+    const { own, data, rule } = ruled.split('every', kind, options);
+    return this.ruled((queue) => queue.every(interval, data, rule), processor, own);
+  }
+
+  private ruled(rule: ruled.Said, processor: Processor<any>, options: HandlerOptions): this {
+    if (this.life) throw new Error('the worker runs already: its rules must be known before');
+    this.handlers.add(new Handler(processor, options));
+    this.rules.push(rule);
+    return this;
+  }
+
   // --- Running and stopping
 
   /**
@@ -175,6 +210,7 @@ export class Worker<T = unknown> {
     }
     this.log.info(`dq: started: ${this.named}, concurrency ${this.settings.concurrency}`);
     for (const link of this.links) link.carry();
+    void ruled.say(this.rules, this.queues[0]!, this.crew, this.log);
     this.supplies = this.links.map((link) => link.supply(this.links.length === 1));
     const ticking = watch(limits.TICK_MS, (ms) => this.tick(ms));
     this.crew.lateMs = ticking.lateMs;
@@ -284,6 +320,7 @@ export class Worker<T = unknown> {
   /** Handles all jobs that are ready or become so meanwhile. Returns how many. */
   async drain(): Promise<number> {
     let handled = 0;
+    for (const rule of this.rules.splice(0)) await rule(this.queues[0]!);
     this.links = await this.makeLinks();
     try {
       for (const link of this.links) {

@@ -6,7 +6,7 @@ from conftest import EACH, breaks, scenario
 from proxy import Reply, swallow, when
 
 HAVE = {
-    "rules": {"python", "java", "go"},
+    "rules": {"python", "java", "go", "node"},
     "dead": {"python", "java"},
     "dead, one at a time": {"python"},
 }
