@@ -4,6 +4,7 @@ use crate::core::{Fill, Shape};
 use crate::error::{BoxError, Error};
 use crate::job::{Inner, Job};
 use crate::middleware::{Call, Next, Returned};
+use crate::queue::NewJob;
 use crate::result::encode;
 use crate::verdict::{named, Sorts, Unencodable};
 use serde::de::DeserializeOwned;
@@ -32,6 +33,7 @@ pub struct Handler {
     pub(crate) shape: Shape,
     pub(crate) sorts: Sorts,
     pub(crate) work: Next,
+    pub(crate) rule: Option<NewJob>,
 }
 
 impl fmt::Debug for Handler {
@@ -132,6 +134,7 @@ impl Handler {
             shape: Shape::default(),
             sorts: Sorts::default(),
             work,
+            rule: None,
         }
     }
 
@@ -139,6 +142,15 @@ impl Handler {
     /// takes.
     pub fn kind(mut self, kind: impl Into<String>) -> Self {
         self.shape.kind = Some(kind.into());
+        self
+    }
+
+    /// Has a job of the kind come again: each worker adds it to its first queue when it starts, as
+    /// [`Queue::cron`](crate::Queue::cron) and [`Queue::every`](crate::Queue::every) do. It is a job of [`NewJob::cron`] or
+    /// [`NewJob::every`]; its id is the kind, unless it has another. Other workers may have the same rule; when none has it any
+    /// more, delete the job.
+    pub fn rule(mut self, job: NewJob) -> Self {
+        self.rule = Some(job);
         self
     }
 

@@ -11,6 +11,7 @@ use crate::hooks::{call, Moment};
 use crate::job::{Desk, Inner};
 use crate::line::{Connection, Order};
 use crate::queue::Queue;
+use crate::ruled::Ruled;
 use crate::run::{Begin, Work};
 use crate::said::say;
 use crate::server::Server;
@@ -72,6 +73,7 @@ pub(crate) struct Plan {
     pub works: Vec<Arc<Work>>,
     pub health: Health,
     pub probe: Option<Probe>,
+    pub ruled: Option<Ruled>,
     /// Where handlers run.
     pub handlers: Handle,
 }
@@ -168,6 +170,14 @@ impl Io {
             .probe
             .clone()
             .map(|probe| tokio::spawn(probe.run(self.plan.health.clone())));
+        if let Some(ruled) = self.plan.ruled.take() {
+            let events = self.sender.clone();
+            tokio::spawn(async move {
+                if let Err(error) = ruled.say().await {
+                    _ = events.send(Event::Unfit(error));
+                }
+            });
+        }
         let result = self.work(&mut events).await;
         for written in std::mem::take(&mut self.lasts) {
             _ = written.await;

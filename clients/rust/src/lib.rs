@@ -24,11 +24,13 @@ pub mod otel;
 mod queue;
 mod refused;
 mod result;
+mod ruled;
 mod run;
 mod said;
 mod server;
 mod source;
 mod steps;
+mod stopper;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod testjob;
@@ -56,8 +58,9 @@ pub use redis;
 pub use refused::Refused;
 pub use result::JobResult;
 pub use server::Server;
+pub use stopper::{shutdown, Stopper};
 #[allow(deprecated)]
 pub use testjob::Inline;
 pub use testjob::{TestJob, TestRun};
 pub use verdict::{give_up, is, retry_in, snooze, Cancelled, Decision};
-pub use worker::{shutdown, Stopper, Worker};
+pub use worker::Worker;

@@ -27,7 +27,7 @@ const AT_ONCE: Duration = Duration::from_millis(1);
 pub struct Server(Arc<Inner>);
 
 pub(crate) struct Inner {
-    pub place: Place,
+    pub place: Arc<Place>,
     name: String,
     /// By the node's name; for a single server the name is empty.
     open: Mutex<HashMap<String, MultiplexedConnection>>,
@@ -48,7 +48,7 @@ pub(crate) enum Place {
 
 impl Inner {
     fn redirected(&self, replies: &[Value]) -> Redirected {
-        match &self.place {
+        match &*self.place {
             Place::Cluster { seeds, map } => redirected(seeds, map, replies),
             _ => Redirected::Not,
         }
@@ -56,7 +56,7 @@ impl Inner {
 
     /// The node that has a slot; `anew`: ask the cluster again.
     async fn node_of(&self, slot: u16, anew: bool) -> Result<ConnectionInfo, RedisError> {
-        match &self.place {
+        match &*self.place {
             Place::Cluster { seeds, map } => node_of(seeds, map, slot, anew).await,
             _ => Err((redis::ErrorKind::Client, "no cluster").into()),
         }
@@ -132,22 +132,31 @@ impl Server {
 
     fn of(name: String, place: Place) -> Self {
         Server(Arc::new(Inner {
-            place,
+            place: Arc::new(place),
             name,
+            open: Mutex::default(),
+        }))
+    }
+
+    /// The same server with other connections, for another runtime.
+    pub(crate) fn anew(&self) -> Self {
+        Server(Arc::new(Inner {
+            place: self.0.place.clone(),
+            name: self.0.name.clone(),
             open: Mutex::default(),
         }))
     }
 
     /// A name that is equal for two keys if one connection can wait for both.
     pub(crate) fn place_of(&self, key: &[u8]) -> String {
-        match &self.0.place {
+        match &*self.0.place {
             Place::Cluster { .. } => format!("{}#{}", self.0.name, slot_of(key)),
             _ => self.0.name.clone(),
         }
     }
 
     pub(crate) fn is_cluster(&self) -> bool {
-        matches!(self.0.place, Place::Cluster { .. })
+        matches!(*self.0.place, Place::Cluster { .. })
     }
 
     // --- Connections
@@ -157,7 +166,7 @@ impl Server {
         &self,
         key: &[u8],
     ) -> Result<(MultiplexedConnection, Client), RedisError> {
-        let client = match &self.0.place {
+        let client = match &*self.0.place {
             Place::One(client) => client.clone(),
             Place::Sentinel {
                 sentinel,

@@ -8,12 +8,13 @@ use crate::hooks::Hooks;
 use crate::io::{sources, Io, Place, Plan};
 use crate::middleware::{Call, Next, Returned};
 use crate::queue::Queue;
+use crate::ruled::Ruled;
 use crate::run::Work;
+use crate::stopper::{OnDrop, Stopper};
 use std::fmt;
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc::UnboundedSender;
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -54,44 +55,6 @@ impl fmt::Debug for Worker {
             .field("queues", &self.queues)
             .field("handlers", &self.handlers)
             .finish_non_exhaustive()
-    }
-}
-
-/// Stops a worker from elsewhere. Clones stop the same worker.
-#[derive(Clone, Debug, Default)]
-pub struct Stopper(Arc<Mutex<Stops>>);
-
-#[derive(Debug, Default)]
-struct Stops {
-    early: usize,
-    events: Option<UnboundedSender<crate::core::Event>>,
-}
-
-impl Stopper {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Stops> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Makes the worker stop: it fetches no more, and handlers get the time of [`Worker::drain_for`] to end. A second
-    /// call ends that time. If the worker does not run yet, it stops as soon as it runs.
-    pub fn stop(&self) {
-        let mut stops = self.lock();
-        match &stops.events {
-            Some(events) => _ = events.send(crate::core::Event::Stop),
-            None => stops.early += 1,
-        }
-    }
-
-    fn connect(&self, events: UnboundedSender<crate::core::Event>) {
-        let mut stops = self.lock();
-        for _ in 0..std::mem::take(&mut stops.early) {
-            _ = events.send(crate::core::Event::Stop);
-        }
-        stops.events = Some(events);
-    }
-
-    fn disconnect(&self) {
-        self.lock().events = None;
     }
 }
 
@@ -299,6 +262,12 @@ impl Worker {
             .collect();
         checked(&self.handlers)?;
         settings.bound()?;
+        let mut ruled = Some(Ruled::of(&self.queues[0].0, &self.handlers)?);
+        if settings.is_drained {
+            if let Some(ruled) = ruled.take() {
+                ruled.say().await?;
+            }
+        }
         let (places, is_weighted) = self.places();
         let plan = Plan {
             settings,
@@ -312,6 +281,7 @@ impl Worker {
                 .collect(),
             health: self.health.clone(),
             probe: self.probe.clone(),
+            ruled,
             handlers: tokio::runtime::Handle::current(),
         };
         let (io, running) = Io::start(plan)?;
@@ -352,42 +322,5 @@ impl Worker {
             }
         }
         (places, is_weighted)
-    }
-}
-
-struct OnDrop(Stopper);
-
-impl Drop for OnDrop {
-    fn drop(&mut self) {
-        self.0.stop(); // if the worker has ended, this does nothing
-        self.0.disconnect();
-    }
-}
-
-/// Waits for SIGINT or SIGTERM. A second one ends the drain of all workers of this process.
-pub async fn shutdown() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{signal, SignalKind};
-        if let (Ok(mut interrupt), Ok(mut terminate)) = (
-            signal(SignalKind::interrupt()),
-            signal(SignalKind::terminate()),
-        ) {
-            let mut next = async move || {
-                tokio::select! {
-                    _ = interrupt.recv() => {}
-                    _ = terminate.recv() => {}
-                }
-            };
-            next().await;
-            tokio::spawn(async move {
-                next().await;
-                crate::io::stop_all();
-            });
-            return;
-        }
-    }
-    if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending::<()>().await;
     }
 }

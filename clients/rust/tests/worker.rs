@@ -263,6 +263,54 @@ async fn a_result_too_large_for_the_server_is_left_out() -> Result<(), Error> {
         .await
 }
 
+#[tokio::test]
+async fn a_rule_stands_beside_its_handler() -> Result<(), Error> {
+    let (server, queue) = server().await;
+    let ruled = |kind: &str, rule: NewJob| {
+        let handler = Handler::new(|_: Job| async { Ok::<_, Error>(()) });
+        Worker::new(&queue).handler(handler.kind(kind).rule(rule))
+    };
+    let nightly = || {
+        NewJob::cron("0 2 * * *", &())
+            .tz("Europe/Berlin")
+            .attempts(3)
+    };
+    for count in [0, 1] {
+        assert_eq!(ruled("nightly", nightly()).drain().await?, count);
+        let job = queue.get("nightly").await?.expect("it is said");
+        assert_eq!(
+            (job.label.as_deref(), job.max_attempts),
+            (Some("nightly"), 3)
+        );
+        server.clock().advance(DAY).await?;
+    }
+    let past = std::time::UNIX_EPOCH + DAY;
+    ruled("over", nightly().until(past)).drain().await?;
+    queue
+        .configure(QueueSettings {
+            maxlen: Some(1),
+            ..Default::default()
+        })
+        .await?;
+    ruled("full", nightly().id("another")).drain().await?;
+    assert_eq!(queue.ids(&Scan::new()).await?, ["nightly"]);
+    for (rule, mistake) in [
+        (
+            NewJob::cron("0 25 * * *", &()),
+            "job \"other\" of queue \"orders\": the server refused cron=\"0 25 * * *\"",
+        ),
+        (NewJob::new(&()), "the rule of a handler is a job of"),
+    ] {
+        let error = ruled("other", rule)
+            .drain()
+            .await
+            .expect_err(mistake)
+            .to_string();
+        assert!(error.contains(mistake), "{error}");
+    }
+    Ok(())
+}
+
 static DOUBLE: Kind<Order, u32> = Kind::new("double").defaults(|job| job.attempts(5));
 
 #[tokio::test]

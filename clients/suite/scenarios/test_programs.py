@@ -6,7 +6,6 @@ from conftest import EACH, breaks, scenario
 from proxy import Reply, swallow, when
 
 HAVE = {
-    "rules": {"python", "java", "go", "node"},
     "dead": {"python", "java"},
     "dead, one at a time": {"python"},
 }
@@ -24,7 +23,7 @@ OFTEN = {"kind": "often", "every_ms": 1000, "lease_ms": 60_000}
 no_rule = breaks(when(named(b"DQ.ADD"), Reply(b"$5\r\nknown\r\n")))
 
 
-@scenario(11, no_rule, gate=EACH, only=HAVE["rules"])
+@scenario(11, no_rule, gate=EACH)
 def a_rule_beside_its_handler_is_said_at_start(world):
     """By each worker: a rule that has not changed goes on as it was."""
     for n in range(2):
@@ -44,7 +43,7 @@ def a_rule_beside_its_handler_is_said_at_start(world):
         probe.finish()
 
 
-@scenario(11, no_rule, gate=True, only=HAVE["rules"])
+@scenario(11, no_rule, gate=True)
 def a_rule_is_said_once_the_server_is_there(world):
     port = world.proxy.port
     world.server.kill()
@@ -59,7 +58,7 @@ def a_good_rule(world):
     world.rule = NIGHTLY
 
 
-@scenario(11, a_good_rule, gate=EACH, only=HAVE["rules"])
+@scenario(11, a_good_rule, gate=EACH)
 def a_rule_that_the_server_refuses_ends_the_worker(world):
     """It says which, and why: a rule that is not said would be missed at night."""
     probe = world.producer()

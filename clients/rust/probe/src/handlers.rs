@@ -37,6 +37,9 @@ pub struct Given {
     kind: Option<String>,
     attempts: Option<u32>,
     backoff_ms: Option<Vec<u64>>,
+    cron: Option<String>,
+    tz: Option<String>,
+    every_ms: Option<u64>,
     lease_ms: Option<u64>,
     batch: Option<usize>,
     fill: Option<(usize, u64)>,
@@ -56,6 +59,16 @@ pub fn make(given: &Given) -> Handler {
     made = made
         .attempts(given.attempts.unwrap_or(0))
         .backoff(given.backoff_ms.iter().flatten().map(|step| ms(*step)));
+    let rule = match (&given.cron, given.every_ms) {
+        (Some(cron), _) => Some(NewJob::cron(cron, &Value::Null)),
+        (None, interval) => interval.map(|it| NewJob::every(ms(it), &Value::Null)),
+    };
+    if let Some(rule) = rule {
+        made = made.rule(match &given.tz {
+            Some(zone) => rule.tz(zone),
+            None => rule,
+        });
+    }
     if let Some(lease) = given.lease_ms {
         made = made.lease(ms(lease));
     }

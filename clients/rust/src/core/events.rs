@@ -98,6 +98,8 @@ pub(crate) enum Event {
     /// The server no longer has this delivery, as one of the job's own commands or another worker of the process
     /// found out.
     Gone(Serial),
+    /// The worker cannot run as it is configured.
+    Unfit(Error),
     Stop,
 }
 

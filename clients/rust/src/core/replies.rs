@@ -42,6 +42,8 @@ impl Core {
             Event::Suspended(serial, asked) => self.suspend(serial, asked),
             Event::Progress(serial, text) => self.progress(serial, text, now),
             Event::Gone(serial) => self.lose(serial),
+            Event::Unfit(error) if self.is_working() => self.fail(error, now),
+            Event::Unfit(_) => {}
             Event::Stop => self.stop(now),
         }
     }

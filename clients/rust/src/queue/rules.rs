@@ -258,6 +258,28 @@ impl<'a> Rules<'a> {
 }
 
 impl Queue {
+    /// The command that adds the job of a rule that stands beside a handler.
+    pub(crate) fn beside(
+        &self,
+        mut job: NewJob,
+        kind: Option<&str>,
+    ) -> Result<(Arc<[u8]>, Cmd), Error> {
+        if let Some(kind) = kind {
+            job = job.kind(kind);
+        }
+        let id = job.given_id().or_else(|| Some(kind?.into()));
+        let Some(id) = id.filter(|_| job.options.rule.is_some()) else {
+            return Err(Error::usage(
+                "the rule of a handler is a job of NewJob::every or NewJob::cron, with an id unless the handler has a kind",
+            ));
+        };
+        bounds::id(&id)?;
+        self.adding(&mut job);
+        let key = self.key(&id).clone();
+        let command = job.command(&key, &id)?;
+        Ok((key, command))
+    }
+
     async fn remove_same(&self, id: &[u8], payload: &[u8]) -> Result<bool, Error> {
         let mut remove = cmd("EVAL");
         remove
