@@ -16,6 +16,7 @@ type delivery struct {
 	jobKey
 	token   string
 	attempt int
+	due     time.Time
 	unknown int // earlier deliveries to workers that did not know the job's kind
 	payload []byte
 	terms   terms
@@ -48,16 +49,16 @@ type delivery struct {
 
 func deliveryOf(source *Queue, key string, r row) *delivery {
 	return &delivery{
-		jobKey: jobKey{key, r.id}, token: r.token, attempt: r.attempt, unknown: r.unknown(), payload: r.payload, terms: r.terms,
-		results: r.results, source: source, steps: steps{kept: r.steps},
+		jobKey: jobKey{key, r.id}, token: r.token, attempt: r.attempt, due: r.due, unknown: r.unknown(), payload: r.payload,
+		terms: r.terms, results: r.results, source: source, steps: steps{kept: r.steps},
 	}
 }
 
 // jobOf makes the Job that the handler is given.
-func jobOf(d *delivery, deadline, due time.Time) *Job {
+func jobOf(d *delivery, deadline time.Time) *Job {
 	return &Job{
 		ID: d.id, Queue: d.queue, Payload: d.payload, Token: d.token, Attempt: d.attempt, MaxAttempts: d.limit(),
-		Deadline: deadline, Due: due, delivery: d,
+		Deadline: deadline, Due: d.due, delivery: d,
 	}
 }
 

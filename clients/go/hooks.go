@@ -19,6 +19,14 @@ type Hooks struct {
 	// Lost is called when another worker may have the job: its lease expired before it was acknowledged, or it was
 	// deleted.
 	Lost func(job *Job)
+	// Dead is called when a job has died: its attempts are used up, its handler gave it up, or a job that it was after
+	// died. It is the job as it is then; queue is the queue's name.
+	//
+	// The worker that the server told calls it, one job at a time, in a goroutine of its own. If a job died with its lease or
+	// with another job, each worker that has this hook finds that, at the latest a lease later: a job may be told of more than
+	// once. Not found is what died before the worker's start, and what the queue's DEADLEN took before. Its context ends when
+	// the worker has stopped: what is left of the drain is its time.
+	Dead func(ctx context.Context, queue string, job *JobInfo)
 }
 
 // Around is middleware around handlers, for logging, metrics, transactions or locks. It calls next, which calls the

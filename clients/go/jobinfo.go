@@ -8,7 +8,8 @@ import (
 	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
 )
 
-// JobInfo is a job as DQ.GET shows it. An instant that is not there is the zero time, a text "".
+// JobInfo is a job as DQ.GET shows it. An instant that is not there is the zero time, a text "". See also its Kind, Headers
+// and Decode.
 type JobInfo struct {
 	// The job's.
 	ID string
@@ -78,10 +79,12 @@ type JobInfo struct {
 	PayloadBytes int64
 	// Fields are all as the server gave them, also those that this library does not know.
 	Fields map[string]any
+
+	codec Codec
 }
 
 func jobInfoOf(fields map[string]any, codec Codec) *JobInfo {
-	info := &JobInfo{Fields: fields}
+	info := &JobInfo{Fields: fields, codec: codec}
 	info.ID = resp.Text(fields["id"])
 	info.Payload = resp.Bytes(fields["payload"])
 	info.State = State(resp.Text(fields["state"]))

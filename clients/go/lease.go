@@ -264,7 +264,7 @@ func (l *link) deliveriesOf(reply any) []*delivery {
 		d := deliveryOf(l.queues[key], key, row)
 		d.link = l
 		d.handler = l.handlers.choose(d.opened)
-		d.job = jobOf(d, row.deadline, row.due)
+		d.job = jobOf(d, row.deadline)
 		d.lease = l.fetches.leases.given(d.terms.ttr)
 		found[at] = d
 	}

@@ -231,6 +231,9 @@ func (l *link) hear(on *line, told []*outcome) (untold []*outcome, failure error
 			if isLost {
 				l.worker.lost(each.of)
 			}
+			if each.mayBeDead(reply) {
+				l.worker.died(each.of)
+			}
 		case each.refusedBy(said):
 			l.refused(each, said)
 		default:
@@ -356,6 +359,7 @@ type schedule struct {
 // owner is the worker of a link.
 type owner interface {
 	lost(d *delivery)
+	died(d *delivery)
 	warn(said string, attributes ...any)
 	trouble(err error)
 	off(command, then string, err error)

@@ -123,6 +123,11 @@ func (o *outcome) heard(reply any) (isLost bool, refused resp.Error) {
 	return (reply == nil || reply == int64(0)) && !o.wasSent, ""
 }
 
+// mayBeDead says whether the reply means that the job is dead, or may be: the reply to an earlier sending was lost.
+func (o *outcome) mayBeDead(reply any) bool {
+	return o.mode != "" && (resp.Text(reply) == "dead" || reply == nil && o.wasSent)
+}
+
 // refusedBy says whether the server refuses the outcome as it is, so that less must be asked for.
 func (o *outcome) refusedBy(said resp.Error) bool {
 	switch {

@@ -33,7 +33,7 @@ func aJob(handler Handler, attempt int, payload string) *delivery {
 	d := &delivery{
 		jobKey: jobKey{"q", "id"}, token: token, attempt: attempt, payload: []byte(payload), source: aQueue, handler: &handler,
 	}
-	d.job = jobOf(d, time.Time{}, time.Time{})
+	d.job = jobOf(d, time.Time{})
 	return d
 }
 
@@ -85,7 +85,7 @@ func TestTheLeastLimitOfAttemptsEndsAJob(t *testing.T) {
 	mode := func(attempt, limit int) string {
 		d := aJob(handler, attempt, "")
 		d.terms.maxAttempts = limit
-		expect(t, jobOf(d, time.Time{}, time.Time{}).IsLastAttempt(), attempt >= 2 || attempt == limit)
+		expect(t, jobOf(d, time.Time{}).IsLastAttempt(), attempt >= 2 || attempt == limit)
 		return after(d, errors.New("no"))[5]
 	}
 	expect(t, []string{mode(1, 0), mode(2, 0), mode(2, 9), mode(1, 9), mode(1, 1)},
@@ -133,7 +133,7 @@ func TestDeliveriesToWorkersThatDoNotKnowTheKindAreNoAttemptsOfTheHandler(t *tes
 		r := row{attempt: each.attempt, terms: terms{maxAttempts: each.own}, steps: map[string][]byte{"dq:unknown": []byte(each.kept)}}
 		d := deliveryOf(aQueue, "q", r)
 		d.handler = &Handler{Attempts: 3}
-		expect(t, []int{d.limit(), jobOf(d, time.Time{}, time.Time{}).MaxAttempts}, []int{each.limit, each.limit})
+		expect(t, []int{d.limit(), jobOf(d, time.Time{}).MaxAttempts}, []int{each.limit, each.limit})
 	}
 }
 

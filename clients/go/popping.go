@@ -100,3 +100,14 @@ func (p *popping) withdraw(ctx context.Context) {
 		pause = min(max(2*pause, betweenAsks), unblockAgain)
 	}
 }
+
+func (q *Queue) reservedOf(key string, rows []any) []Reserved {
+	var found []Reserved
+	for _, row := range rowsOf(rows) {
+		found = append(found, Reserved{
+			key, row.id, row.payload, row.token, row.attempt, row.deadline, row.due,
+			row.terms.ttr, row.terms.maxAttempts, row.terms.ladder, resultsOf(row.results, q.codec), row.steps,
+		})
+	}
+	return found
+}

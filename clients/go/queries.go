@@ -213,3 +213,27 @@ func (q *Queue) Groups(ctx context.Context, cursor string, options *ScanOptions)
 	}
 	return next, groups, err
 }
+
+// Kind returns the kind that the job was added with, or "".
+func (j *JobInfo) Kind() string {
+	if e := readEnvelope(j.Payload); e != nil {
+		return e.kind
+	}
+	return ""
+}
+
+// Headers returns the headers that the job was added with.
+func (j *JobInfo) Headers() map[string]string {
+	if e := readEnvelope(j.Payload); e != nil {
+		return e.headers
+	}
+	return nil
+}
+
+// Decode decodes the job's data, with the queue's codec, into the value that v points to.
+func (j *JobInfo) Decode(v any) error {
+	if e := readEnvelope(j.Payload); e != nil {
+		return decoded(JSON, e.data, v)
+	}
+	return decoded(j.codec, j.Payload, v)
+}

@@ -48,17 +48,6 @@ func historyOf(value any) []FailedAttempt {
 	return history
 }
 
-func (q *Queue) reservedOf(key string, rows []any) []Reserved {
-	var found []Reserved
-	for _, row := range rowsOf(rows) {
-		found = append(found, Reserved{
-			key, row.id, row.payload, row.token, row.attempt, row.deadline, row.due,
-			row.terms.ttr, row.terms.maxAttempts, row.terms.ladder, resultsOf(row.results, q.codec), row.steps,
-		})
-	}
-	return found
-}
-
 // Rule is how a job recurs: by Every, or by Cron in a TZ.
 type Rule struct {
 	Every         time.Duration

@@ -152,6 +152,9 @@ func (w *Worker) lost(d *delivery) {
 	})
 }
 
+// died tells the hook of dead jobs, later.
+func (w *Worker) died(d *delivery) { w.deaths.answer(d) }
+
 // aside calls f in another goroutine, for which the worker waits when it stops.
 func (w *Worker) aside(f func()) {
 	w.mu.Lock()
@@ -182,6 +185,7 @@ func (w *Worker) warn(said string, attributes ...any) {
 func (w *Worker) Drain(ctx context.Context) (int, error) {
 	w.base = ctx
 	handled := 0
+	w.deaths.begin(ctx)
 	for ; len(w.ruled) > 0; w.ruled = w.ruled[1:] {
 		if err := w.sayRule(w.ruled[0]); err != nil {
 			return 0, err
@@ -205,6 +209,7 @@ func (w *Worker) Drain(ctx context.Context) (int, error) {
 		}
 	}
 	w.waitIdle(time.Now().Add(telling))
+	w.deaths.drain()
 	return handled, ctx.Err()
 }
 

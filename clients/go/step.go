@@ -111,8 +111,13 @@ func (d *delivery) keep(ctx context.Context, name string, value []byte) error {
 
 // ask sends a command that is safe to send twice. It retries while the server cannot be reached and the job is ours.
 func (d *delivery) ask(ctx context.Context, call words) (any, error) {
+	return d.source.insist(ctx, call, d.why)
+}
+
+// insist sends a command that is safe to send twice. It retries while the server cannot be reached and over says nothing.
+func (q *Queue) insist(ctx context.Context, call words, over func() error) (any, error) {
 	for tries := 1; ; tries++ {
-		reply, err := d.source.do(ctx, call)
+		reply, err := q.do(ctx, call)
 		if err == nil || !passes(err) {
 			return reply, err
 		}
@@ -124,8 +129,8 @@ func (d *delivery) ask(ctx context.Context, call words) (any, error) {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
-		if told := d.why(); told != nil {
-			return nil, told
+		if why := over(); why != nil {
+			return nil, why
 		}
 	}
 }

@@ -159,7 +159,8 @@ func (t TestJob) desk(all *handlers) (*desk, error) {
 }
 
 func (s *desk) delivery(attempt int) *delivery {
-	r := row{id: cmp.Or(s.test.ID, "1"), payload: s.payload, token: "1", attempt: attempt, results: s.results, steps: s.steps}
+	now := time.Now()
+	r := row{id: cmp.Or(s.test.ID, "1"), payload: s.payload, token: "1", attempt: attempt, due: now, results: s.results, steps: s.steps}
 	r.terms = terms{ttr: serverTTR, maxAttempts: s.test.Attempts}
 	if waits := s.test.Backoff; len(waits) > 0 {
 		r.terms.ladder = &waits[min(attempt, len(waits))-1]
@@ -169,8 +170,7 @@ func (s *desk) delivery(attempt int) *delivery {
 	if s.handlers != nil {
 		d.handler = s.handlers.choose(d.opened)
 	}
-	now := time.Now()
-	d.job = jobOf(d, now.Add(serverTTR), now)
+	d.job = jobOf(d, now.Add(serverTTR))
 	return d
 }
 

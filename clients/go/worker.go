@@ -64,6 +64,7 @@ type Worker struct {
 	health   string
 	said     atomic.Value // the last error of the server that was logged
 	saidOff  sync.Map     // commands that are refused
+	deaths   *deaths      // nil: no hook wants them
 	gaveBack atomic.Int64 // how many jobs were given back when the worker stopped
 
 	mu        sync.Mutex
@@ -133,6 +134,7 @@ func NewWorker(config WorkerConfig) (*Worker, error) {
 	w.capacity = w.concurrency*made.size + config.Prefetch
 	w.links = w.makeLinks(config)
 	w.turns = make(turns, len(w.links))
+	w.deaths = newDeaths(w, w.hooks, w.leases.length, config.Queues)
 	return w, nil
 }
 
@@ -189,6 +191,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		go w.supply(l)
 	}
 	go w.sayRules()
+	w.deaths.start(w.base)
 	select {
 	case <-ctx.Done():
 	case <-w.stops:
@@ -244,6 +247,7 @@ func (w *Worker) end(drain time.Duration) {
 		w.waitIdle(drainUntil.Add(telling / 2))
 	}
 	w.finish(drainUntil.Add(telling))
+	w.deaths.end(drainUntil.Add(telling), w.stops)
 	guard.Log(w.logger, slog.LevelInfo, "dq: stopped", "gave back", w.gaveBack.Load())
 }
 
@@ -315,7 +319,7 @@ func (w *Worker) trouble(err error) {
 
 // off says once that the server forbids a command that a worker can do without.
 func (w *Worker) off(command, then string, err error) {
-	if _, wasSaid := w.saidOff.LoadOrStore(command, true); !wasSaid {
+	if _, wasSaid := w.saidOff.LoadOrStore(command+then, true); !wasSaid {
 		w.warn("dq: the server refuses "+command+": "+then, "error", err.Error())
 	}
 }

@@ -232,14 +232,17 @@ import (
 	\"github.com/redis-dq/redis-dq/clients/go/internal/resp\"
 )
 
-// JobInfo is a job as DQ.GET shows it. An instant that is not there is the zero time, a text \"\".
+// JobInfo is a job as DQ.GET shows it. An instant that is not there is the zero time, a text \"\". See also its Kind, Headers
+// and Decode.
 type JobInfo struct {{
 {declared}\t// Fields are all as the server gave them, also those that this library does not know.
 \tFields map[string]any
+
+\tcodec Codec
 }}
 
 func jobInfoOf(fields map[string]any, codec Codec) *JobInfo {{
-\tinfo := &JobInfo{{Fields: fields}}
+\tinfo := &JobInfo{{Fields: fields, codec: codec}}
 {read}\treturn info
 }}
 ",

@@ -173,6 +173,26 @@ func aroundAll(ctx context.Context, jobs []*dq.Job, next func(context.Context) e
 	return next(ctx)
 }
 
+func reportDeath(_ context.Context, queue string, job *dq.JobInfo) {
+	var data, kind any
+	if err := job.Decode(&data); err != nil {
+		data = err.Error()
+	}
+	if job.Kind() != "" {
+		kind = job.Kind()
+	}
+	headers := job.Headers()
+	if headers == nil {
+		headers = map[string]string{}
+	}
+	emit("dead", fields{
+		"job": job.ID, "queue": queue, "reason": job.Reason, "attempts": job.Attempts, "kind": kind, "data": data, "headers": headers,
+	})
+	if todo, isObject := data.(map[string]any); isObject && todo["dead"] == "hang" {
+		select {}
+	}
+}
+
 var reports = dq.Hooks{
 	Before: func(ctx context.Context, job *dq.Job) context.Context {
 		emit("before", fields{"job": job.ID})

@@ -67,6 +67,7 @@ type order struct {
 	LeaseMs     int64  `json:"lease_ms"`
 	IdleMs      int64  `json:"idle_ms"`
 	Hooks       any
+	Dead        bool
 	Around      any
 	Tag         string
 	Own         bool
@@ -154,6 +155,9 @@ func (p *probe) start(ctx context.Context, o order) error {
 		config.Hooks = []dq.Hooks{reports}
 	case "hostile":
 		config.Hooks = []dq.Hooks{rudeHooks}
+	}
+	if o.Dead {
+		config.Hooks = append(config.Hooks, dq.Hooks{Dead: reportDeath})
 	}
 	switch o.Around {
 	case true:
