@@ -74,10 +74,11 @@ test-celery test-celery-long: ## the transport for Celery and kombu; what people
 	$(call module,server python)
 	$(LIBRARY) celery -m '$(if $(filter %-long,$@),long,not long)' $(ARGS)
 
-test-brokers: ## the brokers for Dramatiq and taskiq
+test-brokers: ## the brokers for Dramatiq and taskiq, the backend for tasks of Django
 	$(call module,server python)
 	$(LIBRARY) dramatiq $(ARGS)
 	$(LIBRARY) taskiq $(ARGS)
+	$(LIBRARY) django $(ARGS)
 
 # SEED: another one draws other expressions; CASES: how many for each zone.
 test-rules: ## cron expressions against croniter and a walk minute by minute; SEED=1, CASES=400

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Checks and tests a library of clients/, against DQ_SERVER with DQ_MODULE. Builds are in DQ_SUITE_OUT.
-#   tools/testing/library.sh python | node | go | java | rust | celery | dramatiq | taskiq [options of the test runner]
+#   tools/testing/library.sh python | node | go | java | rust | celery | dramatiq | taskiq | django [options of the test runner]
 #   tools/testing/library.sh spring version-of-Boot...
 #   tools/testing/library.sh suite | blocks | packages [options of pytest]
 set -eu
@@ -90,6 +90,6 @@ test_packages() {
 
 name=$1 && shift
 case $name in
-    celery | dramatiq | taskiq) test_broker "$name" "$@" ;;
+    celery | dramatiq | taskiq | django) test_broker "$name" "$@" ;;
     *) "test_$name" "$@" ;;
 esac
