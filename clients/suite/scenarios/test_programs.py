@@ -7,7 +7,7 @@ from proxy import Reply, swallow, when
 
 HAVE = {
     "dead": {"python", "java", "go"},
-    "dead, one at a time": {"python", "go"},
+    "dead, one at a time": {"python", "java", "go"},
 }
 
 

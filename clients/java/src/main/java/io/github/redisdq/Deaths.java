@@ -137,12 +137,8 @@ final class Deaths {
         }
         if (areHeard() && !hasEnded) {
             hasEnded = true;
-            Guard.warn("the hook dead is left behind: " + left() + " that died may not be told");
+            Guard.warn("stopped without the hook dead: it has not ended, and is called no more");
         }
-    }
-
-    private synchronized String left() {
-        return waiting.size() == 1 ? "one job" : waiting.size() + " jobs";
     }
 
     // --- The thread of the hooks

@@ -172,7 +172,7 @@ final class Acts {
         }
     }
 
-    private static void stubborn(Duration duration) {
+    static void stubborn(Duration duration) {
         long end = System.nanoTime() + duration.toNanos();
         while (System.nanoTime() - end < 0) {
             try {
