@@ -17,7 +17,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: Any) -> None:
         parser.add_argument("--backend", default="default", help="its name in TASKS")
-        parser.add_argument("--queue", action="append", help="several in strict order; by default all of TASKS, in turn")
+        parser.add_argument("--queue", action="append", help="several in strict order; by default all, in turn")
         parser.add_argument("--concurrency", type=int, default=10, help="how many tasks run at a time")
         parser.add_argument("--health", help='"127.0.0.1:8081" or a file')
 
