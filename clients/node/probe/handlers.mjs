@@ -158,8 +158,16 @@ export const reports = {
   lost: (job) => emit('lost', { job: job.id }),
 };
 
+/** Told of dead jobs; where one says so, it never returns. */
+export const deaths = {
+  dead(queue, { id, reason, attempts, kind, data, headers }) {
+    emit('dead', { job: id, queue, reason, attempts, kind, data, headers });
+    return data?.dead === 'hang' ? new Promise(() => {}) : undefined;
+  },
+};
+
 export const hostile = Object.fromEntries(
-  ['before', 'context', 'after', 'failed', 'lost'].map((name) => [name, raise]),
+  ['before', 'context', 'after', 'failed', 'lost', 'dead'].map((name) => [name, raise]),
 );
 
 export async function reporting(job, next) {

@@ -6,7 +6,7 @@ import { run as runInline } from 'dq-redis/testing';
 import * as ioredis from 'ioredis';
 import * as nodeRedis from 'redis';
 import { IDLE } from '../dist/limits.js';
-import { addRuled, emit, given, handlers, hostile, reporting, reports } from './handlers.mjs';
+import { addRuled, deaths, emit, given, handlers, hostile, reporting, reports } from './handlers.mjs';
 import { raise } from './hostile.mjs';
 
 const library = process.argv[2]; // by the name of its package
@@ -148,7 +148,10 @@ const ORDERS = {
         wait: given(order.wait_ms),
         lease: given(order.lease_ms),
         around: order.around ? [order.around === 'hostile' ? raise : reporting] : [],
-        hooks: order.hooks ? [order.hooks === 'hostile' ? hostile : reports] : [],
+        hooks: [
+          ...(order.hooks ? [order.hooks === 'hostile' ? hostile : reports] : []),
+          ...(order.dead ? [deaths] : []),
+        ],
       },
     );
     addRuled(worker, order);

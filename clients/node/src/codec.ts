@@ -88,6 +88,25 @@ export function decodedValue(codec: Codec, bytes: Buffer | null, what: string): 
   return bytes === null || bytes.length === 0 ? null : decoded(codec, bytes, what);
 }
 
+/** What a payload holds. */
+export interface Decoded {
+  /** Decoded by the queue's codec. Throws PayloadError if it cannot be. */
+  readonly data: any;
+  readonly kind: string | null;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** Adds what its payload holds to a record, read when it is asked for. */
+export function withDecoded<T extends { payload: Buffer }>(record: T, codec: Codec): T & Decoded {
+  let read: Envelope | null | undefined;
+  const envelope = () => (read === undefined ? (read = readEnvelope(record.payload)) : read);
+  return Object.defineProperties(record, {
+    data: { get: () => (envelope() ? envelope()!.data : decoded(codec, record.payload)) },
+    kind: { get: () => envelope()?.kind ?? null },
+    headers: { get: () => envelope()?.headers ?? {} },
+  }) as T & Decoded;
+}
+
 /** A payload with a kind and headers: `{"dq":1,"kind":...,"data":...,"headers":{...}}`. */
 export interface Envelope {
   readonly version: number;

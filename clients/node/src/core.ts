@@ -80,6 +80,11 @@ export class Outcome {
     return !this.isSentAgain && (one === null || Number(one) === 0);
   }
 
+  /** Whether the job is dead; if an answer was lost, whether it may be. */
+  isDead(reply: unknown): boolean {
+    return String(reply) === 'dead' || (reply === null && this.isSentAgain);
+  }
+
   /** Whether the server refuses this as it is, so that less must be asked for. */
   isRefused(error: Error): boolean {
     const isFull = this.resultBytes > 0 && error.message.startsWith('OOM ');

@@ -1,7 +1,9 @@
 // Which jobs wait for a handler, which ones run, and how many more may be fetched.
 
 import { Bag } from './bag';
+import type { Boss } from './boss';
 import * as core from './core';
+import type { DeadHook } from './deadhook';
 import type { Delivery } from './delivery';
 import type { ConfigurationError } from './errors';
 import { fatal } from './fatal';
@@ -9,7 +11,7 @@ import type { Guard } from './guard';
 import type { Handlers } from './handler';
 import { handle, type Turn } from './handling';
 import { jobOf } from './job';
-import type { Boss, Link } from './link';
+import type { Link } from './link';
 import { ALONE_AGAIN_MS, MOST_HINTS } from './limits';
 import { stackOf, textOf } from './shown';
 import { Isolation, Turns } from './turns';
@@ -20,7 +22,7 @@ import type { WorkerSettings } from './worker-options';
 /** Whether it is known that its lease is live. */
 const isSure = ({ delivery }: Turn) => !delivery.isDoubtful;
 
-export class Crew implements Boss {
+export class Crew implements Boss<Link> {
   /** The worker stops: nothing more is fetched. */
   isDraining = false;
   /** How many jobs were given back. */
@@ -29,6 +31,8 @@ export class Crew implements Boss {
   failure: ConfigurationError | null = null;
   /** How much longer a fetch waits, so that few end before their batch is full. */
   fillMs = 0;
+  /** Null if no hook wants to know of deaths. */
+  deadHook: DeadHook | null = null;
   /** For how long the event loop has just been blocked, at least. */
   lateMs: () => number = () => 0;
   private readonly running = new Bag<Turn>();
@@ -313,13 +317,21 @@ export class Crew implements Boss {
     if (this.backlog.length > 0) setImmediate(() => this.startMore()); // it may have been in the backlog
   }
 
+  died(delivery: Delivery): void {
+    this.deadHook?.answered(delivery);
+  }
+
+  async told(): Promise<void> {
+    await this.deadHook?.finish();
+  }
+
   refused(delivery: Delivery, error: Error, then: string): void {
     this.guard.log.error(`dq: the server refuses how job ${delivery.name} ended: ${error.message}; ${then}`);
   }
 
   off(command: string, then: string, error: unknown): void {
-    if (this.saidOff.has(command)) return;
-    this.saidOff.add(command);
+    if (this.saidOff.has(then)) return;
+    this.saidOff.add(then);
     this.guard.log.warn(`dq: the server refuses ${command}: ${then} (${textOf(error)})`);
   }
 

@@ -11,6 +11,8 @@ import type { Command } from './wire';
 export interface Told {
   heard(delivery: Delivery): void;
   lost(delivery: Delivery): void;
+  /** It is dead, or may be: the answer was lost. */
+  died(delivery: Delivery): void;
   refused(delivery: Delivery, error: Error, then: string): void;
   /** The server does not permit to count deliveries of unknown kinds. */
   uncounted(error: unknown): void;
@@ -164,6 +166,7 @@ export class Ends {
   private heard(outcome: Outcome, reply: unknown): void {
     this.told.heard(outcome.delivery);
     if (outcome.isLost(reply)) this.told.lost(outcome.delivery);
+    else if (outcome.isDead(reply)) this.told.died(outcome.delivery);
   }
 
   /** Asks for less. If nothing less can be asked for, the job comes again when its lease ends. */

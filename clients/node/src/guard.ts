@@ -9,6 +9,7 @@ import { Cancelled, ControlError, EncodingError, GiveUp, Retry, Snooze, Suspende
 import type { Handler } from './handler';
 import type { Around, Hooks, Logger } from './hooks';
 import type { Job } from './job';
+import type { JobInfo } from './jobinfo';
 import * as limits from './limits';
 import { hush, mayBePromise, Quiet, quietly, valueOf } from './quiet';
 import { shown, stackOf, textOf } from './shown';
@@ -151,7 +152,11 @@ export class Guard {
   /**
    * Calls a hook of all `Hooks`. Returns null if there is nothing to wait for. A hook that takes too long is not waited for.
    */
-  call(name: Exclude<Name, 'context' | 'adding'>, jobs: readonly Job[], error?: unknown): Promise<unknown> | null {
+  call(
+    name: Exclude<Name, 'context' | 'adding' | 'dead'>,
+    jobs: readonly Job[],
+    error?: unknown,
+  ): Promise<unknown> | null {
     if (this.hooks.length === 0) return null;
     const waits = this.hooks.flatMap((hooks) => {
       const made = jobs.map((job) => this.one(name, () => hooks[name]?.(job, error)));
@@ -185,6 +190,19 @@ export class Guard {
         (error) => end(this.failed(name, error)),
       );
     });
+  }
+
+  /** Whether a hook wants to know of deaths. */
+  get wantsDead(): boolean {
+    return this.hooks.some((hooks) => this.has(hooks, 'dead'));
+  }
+
+  /** Calls the hooks `dead`, one after the other, however long they take. */
+  async died(queue: string, job: JobInfo): Promise<void> {
+    for (const hooks of this.hooks) {
+      const end = await ended(() => hooks.dead?.(queue, job));
+      if (isThrown(end)) this.failed('dead', end.error);
+    }
   }
 
   private failed(name: Name, error: unknown): false {
@@ -227,7 +245,7 @@ export class Guard {
   /** Runs the call inside the hook `context`. What the hook throws or returns changes nothing. */
   private inContext(hooks: Hooks, jobs: readonly Job[], call: Call): Call {
     return async () => {
-      if (!this.hasContext(hooks)) return call();
+      if (!this.has(hooks, 'context')) return call();
       const once = callOnce(call);
       const outer = await ended(() => hooks.context!([...jobs], () => once.next()));
       const inner = once.begun();
@@ -239,11 +257,11 @@ export class Guard {
     };
   }
 
-  private hasContext(hooks: Hooks): boolean {
+  private has(hooks: Hooks, name: Name): boolean {
     try {
-      return Boolean(hooks.context);
+      return Boolean(hooks[name]);
     } catch (error) {
-      return this.failed('context', error);
+      return this.failed(name, error);
     }
   }
 }

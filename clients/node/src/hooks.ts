@@ -1,6 +1,7 @@
 // Hooks: where logging, metrics and tracing join in.
 
 import type { Job } from './job';
+import type { JobInfo } from './jobinfo';
 
 /**
  * Give the methods that you need. A hook may return a promise, which is awaited for at most 5 s. What a hook throws is logged,
@@ -24,6 +25,13 @@ export interface Hooks {
   suspended?(job: Job): unknown;
   /** The job was cancelled, or its lease expired before it was acknowledged, so another worker may have it. */
   lost?(job: Job): unknown;
+  /**
+   * The job died: its attempts are used up, its handler gave it up, or a job that it was after died. Called by the worker that
+   * the server told, for one job at a time, and awaited without a limit. If the job died with its lease or with another one,
+   * each worker that has this hook finds that, at the latest a lease later: a job may be told of more than once. Not found is
+   * what died before the worker's start, and what the queue's DEADLEN took before. A stop waits for it as for handlers.
+   */
+  dead?(queue: string, job: JobInfo): unknown;
 }
 
 /**

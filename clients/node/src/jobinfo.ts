@@ -1,6 +1,6 @@
 // Written from docs/libraries.md by `make generated`; DO NOT EDIT.
 
-import type { Codec } from './codec';
+import { type Codec, type Decoded, withDecoded } from './codec';
 import { type FailedAttempt, historyOf, maybeId, maybeNumber, maybeText, stepsOf } from './reading';
 import { endedOf, type JobResult, results } from './results';
 import { type Rule, rule } from './rule';
@@ -10,7 +10,7 @@ import { maybeFromMs } from './times';
 export type State = 'delayed' | 'ready' | 'reserved' | 'dead' | 'blocked' | 'done';
 
 /** A job as DQ.GET shows it. Durations are milliseconds. */
-export interface JobInfo {
+export interface JobInfo extends Decoded {
   /** The job's. */
   id: string;
   /** What was added. */
@@ -84,7 +84,7 @@ export interface JobInfo {
 export function jobInfo(fields: Map<string, unknown> | null, codec: Codec): JobInfo | null {
   if (!fields) return null;
   const get = (name: string): any => fields.get(name);
-  return {
+  const read: Omit<JobInfo, keyof Decoded> = {
     id: toText(get('id')),
     payload: get('payload'),
     state: String(get('state')) as State,
@@ -120,4 +120,5 @@ export function jobInfo(fields: Map<string, unknown> | null, codec: Codec): JobI
     payloadBytes: Number(get('payload-bytes') ?? 0),
     fields,
   };
+  return withDecoded(read, codec);
 }

@@ -50,6 +50,8 @@ export const UNBLOCK_AGAIN_MS = 50;
 export const REASON_BYTES = 1024;
 /** A hook that takes longer is not waited for. */
 export const HOOK_MS = 5000;
+/** How long a worker that has stopped waits for its hook of dead jobs, at least. */
+export const HOOK_LEAST_MS = 250;
 /** The times after the drain: for handlers that were told to stop, then for the server. */
 export const TOLD_MS = 500;
 export const FINISH_MS = 1000;

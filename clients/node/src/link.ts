@@ -1,6 +1,7 @@
 // The queues that one pair of connections serves: one waits for jobs, with the acknowledgements of finished ones in the
 // same write; the other is the batcher's, which does the rest.
 
+import type { Boss, Member } from './boss';
 import { Channel } from './channel';
 import * as core from './core';
 import type { Fetches, Outcome } from './core';
@@ -12,41 +13,11 @@ import { fatal, mayNot } from './fatal';
 import { Idle } from './idle';
 import { Leases } from './leases';
 import * as limits from './limits';
-import type { Queue } from './queue';
 import * as running from './running';
 import { textOf } from './shown';
 import { TURN_MS } from './turns';
 import { Bell, nowMs, sleep, turn, within } from './waiting';
-import { asMap, type Command } from './wire';
-
-export interface Member {
-  queue: Queue;
-  key: Buffer;
-  weight: number;
-}
-
-/** What a link needs of its worker. */
-export interface Boss {
-  readonly waitMs: number;
-  readonly isDraining: boolean;
-  /** For how long the event loop has just been blocked, at least. */
-  lateMs(): number;
-  /** How many jobs the link may fetch, once it is its turn; 0 if the worker stops. */
-  claim(link: Link): Promise<number>;
-  takeOn(link: Link, claim: number, found: Delivery[]): void;
-  startMore(): void;
-  lost(delivery: Delivery): void;
-  refused(delivery: Delivery, error: Error, then: string): void;
-  /** The server refuses a command that a worker can do without. */
-  off(command: string, then: string, error: unknown): void;
-  /** Jobs of a queue are ready, and come to nobody. */
-  held(queue: string, why: string): void;
-  /** Reports an error in a listener of a job's signal. */
-  complain(error: unknown): void;
-  trouble(error: unknown): void;
-  /** Waits for `ms`, or until the worker stops. */
-  rest(ms: number): Promise<void>;
-}
+import { asMap, type Command, isServerError } from './wire';
 
 export class Link implements Desk {
   private readonly waiting: Channel;
@@ -73,7 +44,7 @@ export class Link implements Desk {
   returned = 0; // how many jobs the stop gave back
 
   constructor(
-    private readonly boss: Boss,
+    private readonly boss: Boss<Link>,
     private readonly place: string,
     members: readonly Member[],
     private readonly fetches: Fetches,
@@ -91,6 +62,7 @@ export class Link implements Desk {
     this.ends = new Ends(bell, {
       heard: (delivery) => leases.heard(delivery),
       lost: (delivery) => this.boss.lost(delivery),
+      died: (delivery) => this.boss.died(delivery),
       refused: (delivery, error, then) => this.boss.refused(delivery, error, then),
       uncounted: (error) => this.boss.off('DQ.STEP', 'jobs of unknown kinds use up attempts of handlers', error),
     });
@@ -303,7 +275,18 @@ export class Link implements Desk {
     }
   }
 
-  // --- Requests of handlers
+  // --- Requests
+
+  /** Sends the worker's own commands. Rejects with the server's refusal. */
+  async tell(commands: readonly Command[]): Promise<unknown[]> {
+    try {
+      return await this.batcher.ask(commands);
+    } catch (error) {
+      const isFinal = isServerError(error) && /^(ERR|NOPERM) /.test(error.message);
+      if (!isFinal) this.batcher.drop(); // the key may have moved
+      throw error;
+    }
+  }
 
   ask(delivery: Delivery, commands: readonly Command[]): Promise<unknown[]> {
     return this.batcher.askFor(delivery, commands);
@@ -371,6 +354,7 @@ export class Link implements Desk {
         await this.pause.wait(core.troubleMs(++troubles));
       }
     }
+    if (!this.isClosed) await this.boss.told();
     this.close();
     await turn(); // for what was said at last
   }

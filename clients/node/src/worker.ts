@@ -1,8 +1,10 @@
 // The worker: how it starts and stops. `crew.ts` decides whose turn it is, `link.ts` talks to the server, `guard.ts` calls the
 // user's code.
 
+import type { Member } from './boss';
 import * as core from './core';
 import { Crew } from './crew';
+import { DeadHook } from './deadhook';
 import type { Delivery } from './delivery';
 import { ConfigurationError } from './errors';
 import { fatal } from './fatal';
@@ -11,7 +13,7 @@ import { type BatchProcessor, Handler, type HandlerOptions, Handlers, type Proce
 import { probe } from './health';
 import type { Logger } from './hooks';
 import * as limits from './limits';
-import { Link, type Member } from './link';
+import { Link } from './link';
 import { takes } from './mistakes';
 import type { Queue } from './queue';
 import * as ruled from './ruled';
@@ -37,6 +39,7 @@ export class Worker<T = unknown> {
   private readonly settings: WorkerSettings;
   private readonly log: Logger;
   private readonly handlers = new Handlers();
+  private readonly guard: Guard;
   private readonly crew: Crew;
   private readonly rules: ruled.Said[] = [];
   private links: Link[] = [];
@@ -74,9 +77,9 @@ export class Worker<T = unknown> {
     this.settings = settingsOf(given, this.queues.length);
     for (const queue of this.queues) checkQueue(queue);
     this.log = careful(this.settings.logger);
-    const guard = new Guard(this.settings.hooks, this.log, this.settings.around);
+    this.guard = new Guard(this.settings.hooks, this.log, this.settings.around);
     const links = () => this.links;
-    this.crew = new Crew(this.settings, this.handlers, guard, links, () => this.askedToStop());
+    this.crew = new Crew(this.settings, this.handlers, this.guard, links, () => this.askedToStop());
     const made = processors && !isOptions ? handlersOf(processors as Processors<T>, given) : [];
     for (const each of made) this.handlers.add(each);
   }
@@ -210,6 +213,7 @@ export class Worker<T = unknown> {
     }
     this.log.info(`dq: started: ${this.named}, concurrency ${this.settings.concurrency}`);
     for (const link of this.links) link.carry();
+    this.crew.deadHook?.start();
     void ruled.say(this.rules, this.queues[0]!, this.crew, this.log);
     this.supplies = this.links.map((link) => link.supply(this.links.length === 1));
     const ticking = watch(limits.TICK_MS, (ms) => this.tick(ms));
@@ -256,6 +260,7 @@ export class Worker<T = unknown> {
     await settled([crew.idle(), ...this.supplies], limits.TOLD_MS);
     const finished = Promise.all(this.links.map((link) => link.finish()));
     await whileDraining(finished); // CLIENT PAUSE may hold the answers back
+    await crew.deadHook?.leave();
     for (const link of this.links) link.closeIn(limits.FINISH_MS);
     await finished;
     const returned = this.links.reduce((sum, link) => sum + link.returned, crew.returned);
@@ -288,7 +293,13 @@ export class Worker<T = unknown> {
         groups.set(reach, [...(groups.get(reach) ?? []), { queue, key, weight: this.settings.weights?.[n] ?? 1 }]);
       }
     }
-    return [...groups].map(([place, members]) => new Link(this.crew, place, members, this.fetches(members)));
+    if (this.guard.wantsDead)
+      this.crew.deadHook ??= new DeadHook(this.guard, this.crew, this.lease?.ms ?? limits.DEFAULT_TTR_MS);
+    return [...groups].map(([place, members]) => {
+      const link = new Link(this.crew, place, members, this.fetches(members));
+      this.crew.deadHook?.join(link, members);
+      return link;
+    });
   }
 
   private fetches(members: Member[]): core.Fetches {
@@ -323,6 +334,7 @@ export class Worker<T = unknown> {
     for (const rule of this.rules.splice(0)) await rule(this.queues[0]!);
     this.links = await this.makeLinks();
     try {
+      await this.crew.deadHook?.drain();
       for (const link of this.links) {
         for (;;) {
           const found = await link.fetch(this.crew.capacity, limits.NO_WAIT_MS);
@@ -331,6 +343,7 @@ export class Worker<T = unknown> {
           handled += await this.crew.drain(link, found);
         }
       }
+      await this.crew.deadHook?.drain();
       return handled;
     } finally {
       for (const link of this.links) link.release();

@@ -1,9 +1,10 @@
-// Rules beside handlers.
+// Rules beside handlers, and the hook of dead jobs.
 
 import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, test } from 'node:test';
-import { ConfigurationError, Queue, Worker } from 'dq-redis';
+import { ConfigurationError, GiveUp, PayloadError, Queue, Worker } from 'dq-redis';
 import { withServer } from 'dq-redis/testing';
+import { Deaths } from '../dist/deaths.js';
 
 const dq = withServer({ before, after, beforeEach });
 const handle = async () => {};
@@ -82,4 +83,91 @@ test('what is no rule beside a handler', async () => {
   started.start();
   assert.throws(() => started.every('a', 1000, handle), /runs already/);
   await started.stop();
+});
+
+test('all deaths are told in tests, too, whatever a hook does', async () => {
+  const queue = queueOf();
+  const log = logger();
+  const told = [];
+  const raise = () => {
+    throw new Error('on purpose');
+  };
+  const hooks = [
+    { dead: raise },
+    { dead: async (name, job) => told.push([name, job.id, job.reason, job.kind, job.payload.toString()]) },
+    { dead: async () => raise() },
+  ];
+  const fails = () => {
+    throw new GiveUp('no such order');
+  };
+  const worker = new Worker(queue, fails, { hooks, logger: log });
+  await queue.add(17, { id: 'a', kind: 'sell' });
+  assert.equal(await worker.drain(), 1);
+  await queue.addMany([
+    { data: Buffer.from('{'), id: 'lost', attempts: 1, ttr: 1000 },
+    { data: 1, id: 'c', after: ['lost'], onDead: 'die' },
+  ]);
+  await queue.pop();
+  await dq.clock.advance(1001);
+  await queue.every(60_000, null, { id: 'often' });
+  await dq.clock.advance(60_000);
+  const occurrence = (await queue.get('often')).due.getTime();
+  assert.equal(await worker.drain(), 1);
+  assert.equal(await worker.drain(), 0);
+  const names = told.map(([name, id, reason, kind]) => [name, id, reason, kind]);
+  assert.deepEqual(names.sort(), [
+    ['rules', 'a', 'no such order', 'sell'],
+    ['rules', 'c', 'after lost: dead', null],
+    ['rules', 'lost', 'lease ended', null],
+    ['rules', `often@${occurrence}`, 'no such order', null],
+  ]);
+  assert.equal(log.lines.filter((line) => line.includes('the hook dead failed: Error: on purpose')).length, 8);
+  const lost = await queue.get('lost');
+  assert.throws(() => lost.data, PayloadError);
+  const sold = await queue.get('a');
+  assert.deepEqual([sold.data, sold.kind, sold.headers, Object.keys(sold).includes('data')], [17, 'sell', {}, false]);
+});
+
+/** Looks until there is nothing to ask; returns the ids that it put into the list. */
+function look(deaths, list, rows, atMs) {
+  for (let command = deaths.asks(0); command; command = deaths.asks(0)) {
+    if (command[0] === 'TIME') deaths.heard(atMs, 0);
+    else {
+      const [, , , , since, , count] = command;
+      deaths.heard(rows.filter(([, , at]) => at >= since).slice(0, count), 0);
+    }
+  }
+  return list.splice(0).map(({ ids: [id], isAny }) => [String(id), isAny]);
+}
+
+test('deaths that find no room are found again, each once', () => {
+  const list = [];
+  const waiting = {
+    get room() {
+      return 150 - list.length;
+    },
+    add: (death) => waiting.room > 0 && Boolean(list.push(death)),
+  };
+  const deaths = new Deaths(Buffer.from('q'), 1000, waiting);
+  assert.deepEqual(look(deaths, list, [], 5000), []);
+  deaths.again();
+  const rows = Array.from({ length: 1000 }, (_, n) => [Buffer.from(`j${n}`), null, 5000 + Math.floor(n / 300)]);
+  const found = [];
+  for (let some = look(deaths, list, rows, 6000); some.length > 0; some = look(deaths, list, rows, 6000)) {
+    assert.ok(some.length <= 150);
+    found.push(...some);
+  }
+  assert.deepEqual(
+    found,
+    rows.map(([id]) => [String(id), false]),
+  );
+  for (let n = 0; n < 151; n++) deaths.answered({ id: Buffer.from(`own${n}`), dueMs: 0 });
+  assert.equal(list.splice(0).length, 150);
+  const more = [[Buffer.from('own150'), null, 6500]];
+  assert.deepEqual(look(deaths, list, more, 7000), [['own150', true]]);
+  deaths.again();
+  assert.deepEqual(look(deaths, list, [...more, [Buffer.from('other'), null, 6600]], 8000), [['other', false]]);
+  deaths.refused();
+  deaths.again();
+  assert.equal(deaths.asks(1e15), null);
 });

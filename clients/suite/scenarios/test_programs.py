@@ -6,8 +6,8 @@ from conftest import EACH, breaks, scenario
 from proxy import Reply, swallow, when
 
 HAVE = {
-    "dead": {"python", "java", "go"},
-    "dead, one at a time": {"python", "java", "go"},
+    "dead": {"python", "java", "go", "node"},
+    "dead, one at a time": {"python", "java", "go", "node"},
 }
 
 

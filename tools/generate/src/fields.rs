@@ -194,7 +194,7 @@ fn node(page: &str) -> String {
     format!(
         "// {by}
 
-import type {{ Codec }} from './codec';
+import {{ type Codec, type Decoded, withDecoded }} from './codec';
 import {{ type FailedAttempt, historyOf, maybeId, maybeNumber, maybeText, stepsOf }} from './reading';
 import {{ endedOf, type JobResult, results }} from './results';
 import {{ type Rule, rule }} from './rule';
@@ -204,7 +204,7 @@ import {{ maybeFromMs }} from './times';
 export type State = 'delayed' | 'ready' | 'reserved' | 'dead' | 'blocked' | 'done';
 
 /** {ABOUT} Durations are milliseconds. */
-export interface JobInfo {{
+export interface JobInfo extends Decoded {{
 {declared}  /** {REST} */
   fields: ReadonlyMap<string, unknown>;
 }}
@@ -212,9 +212,10 @@ export interface JobInfo {{
 export function jobInfo(fields: Map<string, unknown> | null, codec: Codec): JobInfo | null {{
   if (!fields) return null;
   const get = (name: string): any => fields.get(name);
-  return {{
+  const read: Omit<JobInfo, keyof Decoded> = {{
 {read}    fields,
   }};
+  return withDecoded(read, codec);
 }}
 ",
         by = by(LIBRARIES),
