@@ -162,9 +162,9 @@ public abstract sealed class QueueCommands extends QueueQueries permits DqQueue 
      * As {@link #touchMany}, and then waits for up to {@code timeout} while all of these leases are held. It returns as
      * soon as one is lost, as by {@link #cancel}. Only for queues without shards.
      */
-    public Map<String, Instant> btouchMany(Duration timeout, Map<String, String> tokens, Duration ttr) {
+    public Map<String, Instant> btouch(Duration timeout, Map<String, String> tokens, Duration ttr) {
         if (shards.keys.size() > 1) {
-            throw new IllegalArgumentException("btouchMany is for queues without shards");
+            throw new IllegalArgumentException("btouch is for queues without shards");
         }
         Words words = new Words("DQ.BTOUCH").add(shards.keys.get(0)).add(seconds(timeout)).add(Words.IDS).add(tokens.size());
         tokens.forEach((id, token) -> words.add(id).add(token));

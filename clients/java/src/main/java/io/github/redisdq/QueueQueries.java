@@ -113,7 +113,7 @@ public abstract sealed class QueueQueries permits QueueCommands {
     }
 
     /** How many jobs a group has. */
-    public int sizeOfGroup(String group) {
+    public int lenOfGroup(String group) {
         return Shards.sum(shards.each("DQ.LEN", new Words().value("GROUP", group)));
     }
 

@@ -99,7 +99,7 @@ class DqQueueTest {
         assertNotNull(queue.progress("a", token, "0.5 half"));
         assertEquals("0.5 half", queue.get("a").progress());
         assertEquals(Bytes.text(Bytes.of("7")), Reply.text(Reply.map(queue.get("a").fields().get("steps")).get("charge")));
-        Instant end = queue.btouchMany(Duration.ofMillis(10), Map.of("a", token), MINUTE).get("a");
+        Instant end = queue.btouch(Duration.ofMillis(10), Map.of("a", token), MINUTE).get("a");
         assertEquals(end, queue.get("a").deadline());
         assertEquals(State.DELAYED, queue.nack("a", token, NackOptions.untilSignal("signed").delay(MINUTE)));
         assertEquals(true, queue.signal("a", "signed"));
@@ -108,7 +108,7 @@ class DqQueueTest {
         assertEquals(State.BLOCKED, queue.nack("a", token, NackOptions.after(JobOptions.OnDead.RUN, "b")));
         assertEquals(1, queue.delete("b"));
         token = queue.pop(1, null).get(0).token();
-        assertNull(queue.btouchMany(Duration.ofSeconds(60), Map.of("a", "17"), null).get("a"), "at once");
+        assertNull(queue.btouch(Duration.ofSeconds(60), Map.of("a", "17"), null).get("a"), "at once");
         assertTrue(queue.ack("a", token, List.of(1)));
     }
 
@@ -135,7 +135,7 @@ class DqQueueTest {
     void groups() {
         assumeTrue(has("DQ.GROUPS", "q", "0"), "this module has no groups");
         queue.add(1, JobOptions.create().group("acme"));
-        assertEquals(1, queue.sizeOfGroup("acme"));
+        assertEquals(1, queue.lenOfGroup("acme"));
         assertEquals(List.of(new Group("acme", 1, 0)), queue.groups("0", 0, null, null).found());
     }
 
