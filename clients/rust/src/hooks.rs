@@ -3,6 +3,7 @@
 use crate::envelope::Headers;
 use crate::guard::{catch, guarded, log};
 use crate::job::Job;
+use crate::queue::job_info::JobInfo;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -15,6 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 type Boxed = Pin<Box<dyn Future<Output = ()> + Send>>;
 type OfJob = Arc<dyn Fn(Job) -> Boxed + Send + Sync>;
 type OfFailure = Arc<dyn Fn(Job, String) -> Boxed + Send + Sync>;
+type OfDeath = Arc<dyn Fn(String, JobInfo) -> Boxed + Send + Sync>;
 type OfHeaders = Arc<dyn Fn(&str, &mut Headers) + Send + Sync>;
 
 /// Functions that are called around jobs. They must not take long. A hook that panics is logged, and changes nothing.
@@ -25,6 +27,7 @@ pub struct Hooks {
     after: Option<OfJob>,
     failed: Option<OfFailure>,
     lost: Option<OfJob>,
+    dead: Option<OfDeath>,
 }
 
 impl fmt::Debug for Hooks {
@@ -94,6 +97,36 @@ impl Hooks {
     {
         self.lost = Some(boxed(hook));
         self
+    }
+
+    /// Called with the queue's name and the job when one has died: its attempts are used up, its handler gave it up, or a job
+    /// that it was after died.
+    ///
+    /// Called by the worker that the server told, for one job at a time, in a task of its own. If the job died with its lease
+    /// or with another one, each worker that has this hook finds that, at the latest a lease later: a job may be told of more
+    /// than once. Not found is what died before the worker's start, and what the queue's `DEADLEN` took before. A worker that
+    /// stops waits for this hook as for handlers.
+    pub fn on_death<F, Fut>(mut self, hook: F) -> Self
+    where
+        F: Fn(String, JobInfo) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = ()> + Send + 'static,
+    {
+        self.dead = Some(Arc::new(move |queue, job| Box::pin(hook(queue, job))));
+        self
+    }
+
+    pub(crate) fn hear_deaths(&self) -> bool {
+        self.dead.is_some()
+    }
+
+    pub(crate) async fn died(&self, queue: &str, job: JobInfo) {
+        let Some(hook) = self.dead.clone() else {
+            return;
+        };
+        let (id, queue) = (job.id.clone(), queue.to_owned());
+        if let Err(error) = guarded(move || hook(queue, job)).await {
+            log!(error, hook = "on_death", job = id, %error, "a hook failed");
+        }
     }
 
     /// If a hook panics, what it has set is dropped.

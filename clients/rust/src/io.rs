@@ -1,27 +1,24 @@
 //! Executes the core's actions, in a thread of its own: heartbeats go on whatever handlers do to their threads.
 
 use crate::core::{
-    Action, BySerial, Core, Delivered, Event, JobKey, Line, Member, Name, Owner, Running, Serial,
-    Settings,
+    Action, BySerial, Core, Delivered, Event, JobKey, Line, Name, Owner, Running, Serial, Settings,
+    SERVER_TTR,
 };
+use crate::dead_hook::DeadHook;
 use crate::error::Error;
 use crate::guard::{catch, log};
-use crate::health::{Health, Probe};
 use crate::hooks::{call, Moment};
 use crate::job::{Desk, Inner};
 use crate::line::{Connection, Order};
-use crate::queue::Queue;
-use crate::ruled::Ruled;
-use crate::run::{Begin, Work};
+use crate::plan::{Place, Plan};
+use crate::run::Begin;
 use crate::said::say;
-use crate::server::Server;
 use crate::source::Source;
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::runtime::Handle;
 use tokio::sync::mpsc::{unbounded_channel, UnboundedReceiver, UnboundedSender};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
@@ -46,38 +43,6 @@ pub(crate) fn stop_all() {
         .for_each(|worker| _ = worker.send(Event::Stop));
 }
 
-/// A server, its name among places, and the keys that one `DQ.BPOP` there waits for.
-pub(crate) type Place = (Server, String, Vec<Member>);
-
-/// For each place, the queue of each of its keys.
-pub(crate) fn sources(queues: &[(Queue, f64)], places: &[Place]) -> Vec<Vec<Arc<Source>>> {
-    let of = |place: &str, key: &Arc<[u8]>| {
-        let is_its = |it: &&Queue| it.keys().contains(key) && it.server().place_of(key) == place;
-        let mut all = queues.iter().map(|(queue, _)| queue);
-        Arc::new(all.find(is_its).unwrap_or(&queues[0].0).source())
-    };
-    let of_place = |(_, place, members): &Place| {
-        let sources = members.iter().map(|member| of(place, &member.key));
-        sources.collect()
-    };
-    places.iter().map(of_place).collect()
-}
-
-/// What a worker is made of.
-pub(crate) struct Plan {
-    pub settings: Settings,
-    /// For each place, the queue of each member.
-    pub sources: Vec<Vec<Arc<Source>>>,
-    pub places: Vec<Place>,
-    pub is_weighted: bool,
-    pub works: Vec<Arc<Work>>,
-    pub health: Health,
-    pub probe: Option<Probe>,
-    pub ruled: Option<Ruled>,
-    /// Where handlers run.
-    pub handlers: Handle,
-}
-
 pub(crate) struct Io {
     number: u64,
     core: Core,
@@ -88,6 +53,9 @@ pub(crate) struct Io {
     /// Handlers to start together.
     begins: Vec<Begin>,
     losses: JoinSet<()>,
+    dead_hook: Option<DeadHook>,
+    /// Until when hooks may go on after a stop: a second one ends that.
+    drained: Option<Instant>,
     /// For each connection on which something was written at last: when it is.
     lasts: Vec<oneshot::Receiver<()>>,
     handled: usize,
@@ -159,6 +127,8 @@ impl Io {
             jobs: BySerial::default(),
             begins: Vec::new(),
             losses: JoinSet::new(),
+            dead_hook: None,
+            drained: None,
             lasts: Vec::new(),
             handled: 0,
         }
@@ -178,6 +148,7 @@ impl Io {
                 }
             });
         }
+        self.dead_hook = self.start_dead_hook();
         let result = self.work(&mut events).await;
         for written in std::mem::take(&mut self.lasts) {
             _ = written.await;
@@ -203,7 +174,34 @@ impl Io {
         }
         let hooks = async { while self.losses.join_next().await.is_some() {} };
         _ = tokio::time::timeout(LAST_HOOKS, hooks).await;
+        if let Some(hook) = self.dead_hook.take() {
+            let Settings {
+                drain, is_drained, ..
+            } = self.plan.settings;
+            let all = is_drained.then(|| Instant::now() + drain);
+            let by = self.drained.or(all).max(Some(Instant::now() + LAST_HOOKS));
+            let second = async { while !matches!(events.recv().await, Some(Event::Stop)) {} };
+            hook.end(by.unwrap_or_else(Instant::now), second).await;
+        }
         result.map(|()| self.handled)
+    }
+
+    fn start_dead_hook(&self) -> Option<DeadHook> {
+        let Plan {
+            settings,
+            sources,
+            places,
+            works,
+            handlers,
+            ..
+        } = &self.plan;
+        let of_link = |((.., members), sources): (&Place, &Vec<Arc<Source>>)| {
+            let keys = members.iter().map(|member| member.key.clone());
+            keys.zip(sources.iter().cloned()).collect()
+        };
+        let keys = places.iter().zip(sources).map(of_link).collect();
+        let every = (!settings.is_drained).then(|| settings.shortest_lease().unwrap_or(SERVER_TTR));
+        DeadHook::start(&works.first()?.hooks, keys, every, handlers)
     }
 
     async fn work(&mut self, events: &mut UnboundedReceiver<Event>) -> Result<(), Error> {
@@ -247,6 +245,13 @@ impl Io {
                 self.jobs.remove(serial);
             }
         }
+        if matches!(event, Event::Stop) {
+            let drain = match self.drained {
+                None => self.plan.settings.drain,
+                Some(_) => Duration::ZERO,
+            };
+            self.drained = Some(Instant::now() + drain);
+        }
         self.core.on(event, Instant::now());
     }
 
@@ -277,6 +282,11 @@ impl Io {
             Action::Tell(serial, why) => {
                 if let Some(inner) = self.jobs.get(&serial) {
                     inner.tell(why);
+                }
+            }
+            Action::Died(link, of) => {
+                if let Some(hook) = &self.dead_hook {
+                    hook.answered(link, &of);
                 }
             }
             Action::Lost(serial, of) => {

@@ -6,6 +6,8 @@ mod cluster;
 mod codec;
 mod connect;
 mod core;
+mod dead_hook;
+mod deaths;
 mod envelope;
 mod error;
 mod guard;
@@ -21,6 +23,7 @@ mod line;
 mod middleware;
 #[cfg(feature = "otel")]
 pub mod otel;
+mod plan;
 mod queue;
 mod refused;
 mod result;

@@ -1,15 +1,9 @@
-"""11, 12: rules beside their handlers, and the hook of dead jobs. A language joins by its name in HAVE."""
+"""11, 12: rules beside their handlers, and the hook of dead jobs."""
 
 import json
 
 from conftest import EACH, breaks, scenario
 from proxy import Reply, swallow, when
-
-HAVE = {
-    "dead": {"python", "java", "go", "node"},
-    "dead, one at a time": {"python", "java", "go", "node"},
-}
-
 
 def named(name):
     return lambda command: command[0].upper() == name
@@ -77,7 +71,7 @@ def deaths(probe):
     return [(event["job"], event["reason"]) for event in probe.events("dead")]
 
 
-@scenario(12, breaks(when(named(b"DQ.GET"), Reply(b"$-1\r\n"))), gate=EACH, only=HAVE["dead"])
+@scenario(12, breaks(when(named(b"DQ.GET"), Reply(b"$-1\r\n"))), gate=EACH)
 def the_worker_whose_answer_is_dead_calls_the_hook(world):
     """With the job as it is then, and its payload decoded; no other worker does."""
     for n in range(3):
@@ -118,7 +112,7 @@ def looking(world):
     return {write.connection for write in world.proxy.writes if any(looks(each) for each in write.commands)}
 
 
-@scenario(12, breaks(when(named(b"DQ.PEEK"), Reply(b"*0\r\n"))), gate=EACH, only=HAVE["dead"])
+@scenario(12, breaks(when(named(b"DQ.PEEK"), Reply(b"*0\r\n"))), gate=EACH)
 def deaths_by_time_are_found_by_every_worker(world):
     """Once by each, however often it looks; none of before its start."""
 
@@ -140,7 +134,7 @@ def deaths_by_time_are_found_by_every_worker(world):
         assert probe.events("dead", job="j0")[0]["data"] == {"of": "j0"}
 
 
-@scenario(12, breaks(when(named(b"DQ.PEEK"), Reply(b"*0\r\n"))), only=HAVE["dead"])
+@scenario(12, breaks(when(named(b"DQ.PEEK"), Reply(b"*0\r\n"))))
 def what_died_while_nobody_could_look_is_told_later(world):
     probe = world.worker(dead=True, handlers=[{"lease_ms": 1000}])
     world.until(lambda: world.proxy.commands(b"DQ.PEEK"), "it looks")
@@ -156,7 +150,7 @@ def may_look(world):
     world.withheld = []
 
 
-@scenario(32, may_look, gate=EACH, only=HAVE["dead"])
+@scenario(32, may_look, gate=EACH)
 def without_the_right_to_look_only_its_own_deaths_are_told(world):
     rights = ["on", ">pw", "~*", "&*", "+@all", *getattr(world, "withheld", ["-dq.peek"])]
     world.db.execute_command("ACL", "SETUSER", "worker", "reset", *rights)
@@ -179,7 +173,7 @@ def lose_many(world, jobs):
         pipeline.execute()
 
 
-@scenario(12, breaks(when(named(b"DQ.PEEK"), Reply(b"*0\r\n"))), gate=EACH, only=HAVE["dead, one at a time"])
+@scenario(12, breaks(when(named(b"DQ.PEEK"), Reply(b"*0\r\n"))), gate=EACH)
 def each_of_many_deaths_is_told_once(world):
     """Some of large jobs, whose payloads no look reads."""
     probe = world.worker(dead=True, handlers=[{"lease_ms": 1000}])
@@ -193,7 +187,7 @@ def each_of_many_deaths_is_told_once(world):
     assert len(deaths(probe)) == 2000 and all(b"PREFIX" in look for look in world.proxy.commands(b"DQ.PEEK"))
 
 
-@scenario(12, breaks(when(named(b"DQ.PEEK"), Reply(b"*0\r\n"))), gate=EACH, only=HAVE["dead, one at a time"])
+@scenario(12, breaks(when(named(b"DQ.PEEK"), Reply(b"*0\r\n"))), gate=EACH)
 def a_hook_that_hangs_holds_up_neither_jobs_nor_the_stop(world):
     """It is called with one job at a time, which is read right before: so no more than one payload is in memory."""
     probe = world.worker(dead=True, drain_ms=500, handlers=[{"lease_ms": 1000}])
@@ -210,7 +204,7 @@ def a_hook_that_hangs_holds_up_neither_jobs_nor_the_stop(world):
     assert (world.state("lost"), len(deaths(probe))) == ("dead", 1)
 
 
-@scenario(12, breaks(swallow(b"DQ.NACK", b"$5\r\nready\r\n")), gate=EACH, only=HAVE["dead"])
+@scenario(12, breaks(swallow(b"DQ.NACK", b"$5\r\nready\r\n")), gate=EACH)
 def a_death_at_the_stop_is_told(world):
     world.add("j", {"do": "stubborn", "ms": 1000}, "ATTEMPTS", 1)
     world.add("k", {"do": "throw", "message": "no"}, "ATTEMPTS", 1)

@@ -4,8 +4,8 @@ use crate::hostile::{self, Answer};
 use crate::{emit, ms};
 use base64::engine::{general_purpose::STANDARD, Engine};
 use dq_redis::{
-    give_up, is, retry_in, snooze, BoxError, Call, CancelReason, Error, Handler, Job, JobResult,
-    NewJob, Next, Returned, WaitFor,
+    give_up, is, retry_in, snooze, BoxError, Call, CancelReason, Error, Handler, Job, JobInfo,
+    JobResult, NewJob, Next, Returned, WaitFor,
 };
 use serde::Deserialize;
 use serde_json::{json, Value};
@@ -105,6 +105,20 @@ pub async fn around(call: Call, next: Next) -> Result<Returned, BoxError> {
     let ended = next.run(call.clone()).await;
     report(&call, "left");
     ended
+}
+
+pub async fn died(queue: String, job: JobInfo) {
+    let data: Value = job.decode().unwrap_or_default();
+    emit(
+        "dead",
+        json!({
+            "job": job.id, "queue": queue, "reason": job.reason, "attempts": job.attempts, "kind": job.kind(),
+            "data": data, "headers": job.headers(),
+        }),
+    );
+    if data["dead"] == "hang" {
+        std::future::pending().await
+    }
 }
 
 #[derive(Deserialize, Default)]

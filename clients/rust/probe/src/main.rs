@@ -49,6 +49,7 @@ struct Order {
     wait_ms: Option<u64>,
     lease_ms: Option<u64>,
     idle_ms: Option<u64>,
+    dead: bool,
     hooks: Value,
     around: Value,
     handlers: Vec<handlers::Given>,
@@ -117,6 +118,9 @@ impl Probe {
         }
         if let Some(idle) = order.idle_ms {
             worker = worker.idle_after(ms(idle));
+        }
+        if order.dead {
+            worker = worker.hooks(Hooks::new().on_death(handlers::died));
         }
         match &order.hooks {
             Value::Bool(true) => worker = worker.hooks(reports()),

@@ -123,6 +123,8 @@ pub(crate) enum Action {
         jobs: Vec<(Serial, usize, Arc<Delivered>)>,
     },
     Tell(Serial, CancelReason),
+    /// An answer by this link said that a job is dead, or may be.
+    Died(usize, Arc<Delivered>),
     /// A job was lost: for the hooks and the log.
     Lost(Serial, Arc<Delivered>),
     /// A delivery of another worker of this process was lost.

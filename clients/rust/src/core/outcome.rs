@@ -177,6 +177,16 @@ impl Outcome {
         !self.was_sent && says_nothing(reply)
     }
 
+    /// Whether the job is dead, or may be, as the answer to an earlier sending was lost.
+    pub fn may_be_dead(&self, reply: &Value) -> bool {
+        let is_dead = match reply {
+            Value::BulkString(state) => state == b"dead",
+            Value::SimpleString(state) => state == "dead",
+            reply => self.was_sent && says_nothing(reply),
+        };
+        is_dead && matches!(self.ways.front(), Some(Way::Other(_)))
+    }
+
     /// Counts a connection that ended after this was sent. Returns its size if this may be the cause: it is not sent again.
     pub fn broke(&mut self) -> Option<usize> {
         self.breaks += 1;

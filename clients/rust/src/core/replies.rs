@@ -141,6 +141,10 @@ impl Core {
             if outcome.is_lost(reply) {
                 self.report_lost(outcome.serial, &outcome.of);
             }
+            if outcome.may_be_dead(reply) {
+                self.actions
+                    .push_back(Action::Died(line.link, outcome.of.clone()));
+            }
             return self.heard_of(outcome.serial);
         };
         let text = server_error(error);

@@ -66,6 +66,12 @@ impl Settings {
         Ok(())
     }
 
+    /// The shortest lease that is said.
+    pub fn shortest_lease(&self) -> Option<Duration> {
+        let of_shapes = self.shapes.iter().filter_map(|shape| shape.lease);
+        of_shapes.chain(self.lease).min()
+    }
+
     /// The least of what handlers wait for.
     pub fn fill(&self) -> Option<Fill> {
         let all = || self.shapes.iter().filter_map(|shape| shape.fill);

@@ -66,6 +66,7 @@ struct World {
     started: Vec<Serial>,
     told: Vec<(Serial, CancelReason)>,
     lost: Vec<String>,
+    died: Vec<String>,
     said: Vec<Said>,
     finished: Option<Result<(), String>>,
 }
@@ -99,6 +100,7 @@ impl World {
             started: vec![],
             told: vec![],
             lost: vec![],
+            died: vec![],
             said: vec![],
             finished: None,
         };
@@ -159,6 +161,7 @@ impl World {
                 }
                 Action::Tell(serial, why) => self.told.push((serial, why)),
                 Action::Lost(_, of) => self.lost.push(String::from_utf8_lossy(&of.job.id).into()),
+                Action::Died(_, of) => self.died.push(String::from_utf8_lossy(&of.job.id).into()),
                 Action::Say(said) => self.said.push(said),
                 Action::Finish(result) => {
                     self.finished = Some(result.map_err(|error| error.to_string()))
@@ -548,6 +551,41 @@ fn what_waiting_does_not_mend_ends_it() {
     world.take(Name::Waiting);
     world.advance(2 * SECOND);
     assert!(world.finished.is_none() && world.take(Name::Waiting)[0].starts_with("DQ.BPOP"));
+}
+
+#[test]
+fn an_answer_says_that_a_job_is_dead() {
+    let mut world = World::usual();
+    world.deliver(&["a", "b"]);
+    let given_up = || End::GaveUp {
+        reason: "no".into(),
+    };
+    let ends = |world: &mut World, serial, answer| {
+        world.ends(serial, given_up());
+        world.advance(Duration::from_millis(1));
+        let name = match world.core.links[0].control.asked.is_empty() {
+            true => Name::Waiting,
+            false => Name::Control,
+        };
+        world.reply(name, vec![answer]);
+    };
+    ends(&mut world, 1, bulk("ready"));
+    assert!(world.died.is_empty());
+    ends(&mut world, 2, bulk("dead"));
+    assert_eq!(world.died, ["b"]);
+    world.deliver(&["c"]);
+    world.ends(3, given_up());
+    world.advance(Duration::from_millis(1));
+    let control = Line {
+        link: 0,
+        name: Name::Control,
+    };
+    let turn = world.core.links[0].control.turn;
+    world.on(Event::Broken(control, turn, "cut".into(), Sent::Cut));
+    world.advance(SECOND);
+    let touched = Value::Array(vec![Value::Nil]);
+    world.reply(Name::Control, vec![touched, Value::Nil]);
+    assert_eq!(world.died, ["b", "c"], "the answer was lost");
 }
 
 #[test]

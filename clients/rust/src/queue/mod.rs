@@ -8,13 +8,14 @@ mod by_hand;
 mod explanation;
 mod flows;
 mod group;
-mod job_info;
+pub(crate) mod job_info;
 mod join;
 mod new_job;
+mod opened;
 mod options;
 mod queries;
 mod reading;
-mod records;
+pub(crate) mod records;
 mod rule;
 mod rules;
 pub(crate) mod said;
@@ -239,6 +240,7 @@ impl Queue {
     pub(crate) fn source(&self) -> Source {
         let (name, hooks) = (self.0.name.clone(), self.0.hooks.clone());
         Source {
+            name: name.clone(),
             server: self.0.server.clone(),
             shards: self.0.keys.clone(),
             adding: Box::new(move |headers| call_adding(&name, &hooks, headers)),

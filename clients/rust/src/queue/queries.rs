@@ -179,10 +179,7 @@ impl Queue {
         if let Some(bytes) = prefix {
             get.arg("PREFIX").arg(bytes);
         }
-        match self.ask(id, &get).await? {
-            Value::Nil => Ok(None),
-            fields => Ok(Some(JobInfo::of(fields))),
-        }
+        Ok(JobInfo::read(self.ask(id, &get).await?))
     }
 
     /// The result of a job that is done and kept; `None` if it has no result, has not ended or does not exist. A dead
