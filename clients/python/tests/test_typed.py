@@ -3,13 +3,14 @@
 import asyncio
 import difflib
 import enum
+import json
 import subprocess
 import sys
 from dataclasses import dataclass
-from datetime import date, datetime, timezone
+from datetime import date, datetime, time, timezone
 from decimal import Decimal
 from pathlib import Path
-from typing import Optional
+from typing import NamedTuple, Optional, TypedDict
 from uuid import UUID
 
 import pytest
@@ -97,6 +98,45 @@ def test_a_kind_is_declared_once(dq_url):
         asyncio.run(on_asyncio())
 
 
+class Point(NamedTuple):
+    x: int
+    at: datetime
+
+
+class Told(TypedDict):
+    at: datetime
+    by: str
+
+
+@pytest.mark.parametrize(
+    ("hint", "value"),
+    [
+        (tuple[Line, ...], (LINE, LINE)),
+        (tuple[int, datetime], (1, AT)),
+        (tuple[Line, ...], ()),
+        (set[UUID], {UUID(int=1), UUID(int=2)}),
+        (frozenset[int], frozenset([1])),
+        (Point, Point(1, AT)),
+        (Told, {"at": AT, "by": "ann"}),
+        (dict[int, Line], {7: LINE}),
+        (dict[str, Point], {"a": Point(1, AT)}),
+        (Optional[time], time(12, 5)),
+        (list[Size], [Size.SMALL]),
+    ],
+    ids=str,
+)
+def test_what_a_payload_holds_is_read_as_it_is_annotated(hint, value):
+    given = []
+
+    def take(job, it):
+        given.append(it)
+
+    take.__annotations__["it"] = hint
+    kind = dq.Queue("redis://localhost:1", "q").kind()(take)
+    written = json.loads(dq.JsonCodec().encode(kind.of(value)["data"]))
+    assert dq.testing.run(kind, written).state == "done" and given == [value] and type(given[0]) is type(value)
+
+
 @pytest.mark.parametrize(
     ("data", "said"),
     [
@@ -109,11 +149,18 @@ def test_a_kind_is_declared_once(dq_url):
         ({"order": 17, "lines": 5}, "lines: '5' is no list"),
         ({"order": 17, "size": "xl"}, "size: 'xl' is not a valid Size"),
         ({"order": 17, "at": "soon"}, "at: Invalid isoformat"),
+        ({"order": 17, "pair": [1]}, "pair: it has 1 elements, not 2"),
+        ({"order": 17, "pair": [1, "x"]}, "pair[1]: badly formed"),
     ],
 )
 def test_a_payload_of_another_shape_is_dead_and_says_where(data, said):
     def take(
-        job, order: int, lines: Optional[list[Line]] = None, size: Optional[Size] = None, at: Optional[datetime] = None
+        job,
+        order: int,
+        lines: Optional[list[Line]] = None,
+        size: Optional[Size] = None,
+        at: Optional[datetime] = None,
+        pair: Optional[tuple[int, UUID]] = None,
     ):
         raise AssertionError("it is not run")
 

@@ -7,11 +7,12 @@ import enum
 import types
 import typing
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, Literal, Union
 from uuid import UUID
 
+_HOLD = (list, Sequence, tuple, set, frozenset, dict, Mapping)
 _UNIONS = (Union, getattr(types, "UnionType", Union))
 
 
@@ -20,12 +21,15 @@ class Unfit(ValueError):
 
 
 def plain(value: Any) -> Any:
-    """What JSON holds in place of a value: a dataclass, a model of pydantic, an instant, a UUID, a Decimal, an Enum."""
+    """What JSON holds in place of a value: a dataclass, a model of pydantic, an instant, a UUID, a Decimal, an Enum, a
+    set."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json")
-    if isinstance(value, date):
+    if isinstance(value, (set, frozenset)):
+        return [*value]
+    if isinstance(value, (date, time)):
         return value.isoformat()
     if isinstance(value, timedelta):
         return value.total_seconds()
@@ -44,16 +48,14 @@ def read(hint: Any, value: Any, where: str) -> Any:
             return _one_of(inner, value, where)
         if origin is Literal:
             return value if value in inner else _no(hint, value, where)
-        if origin in (list, Sequence):
-            return [read(inner[0], each, f"{where}[{n}]") for n, each in enumerate(_is(list, value, where))]
-        if origin in (dict, Mapping):
-            return {name: read(inner[1], each, f"{where}.{name}") for name, each in _is(dict, value, where).items()}
+        if origin in _HOLD or hasattr(hint, "_fields") or hasattr(hint, "__total__"):
+            return _held(hint, origin, inner, value, where)
         if dataclasses.is_dataclass(hint):
             known = {field.name for field in dataclasses.fields(hint)}
             return hint(**fields(hint, known, _is(dict, value, where), f"{where}."))  # type: ignore[operator]
         if hasattr(hint, "model_validate"):
             return hint.model_validate(value)
-        if hint in (datetime, date):
+        if hint in (datetime, date, time):
             return hint.fromisoformat(_is(str, value, where).replace("Z", "+00:00"))
         if hint is timedelta:
             return timedelta(seconds=value)
@@ -69,6 +71,28 @@ def read(hint: Any, value: Any, where: str) -> Any:
     except (TypeError, ValueError, ArithmeticError) as error:
         raise Unfit(f"{where}: {error}") from None
     return value
+
+
+def _held(hint: Any, origin: Any, inner: Any, value: Any, where: str) -> Any:
+    """What a container, a NamedTuple or a TypedDict holds."""
+    if hasattr(hint, "__total__"):
+        return fields(hint, {*typing.get_type_hints(hint)}, _is(dict, value, where), f"{where}.")
+    if origin in (dict, Mapping):
+        names = {
+            name: int(name) if inner[0] is int else read(inner[0], name, where) for name in _is(dict, value, where)
+        }
+        return {names[name]: read(inner[1], each, f"{where}.{name}") for name, each in value.items()}
+    each_hint = inner[:1] * len(_is(list, value, where))
+    if origin is tuple and inner[1:] != (...,):
+        each_hint = inner
+    if hasattr(hint, "_fields"):
+        each_hint = [typing.get_type_hints(hint).get(name, Any) for name in hint._fields]
+    if len(each_hint) != len(value):
+        raise Unfit(f"{where}: it has {len(value)} elements, not {len(each_hint)}")
+    made = [read(each_hint[n], each, f"{where}[{n}]") for n, each in enumerate(value)]
+    if hasattr(hint, "_fields"):
+        return hint(*made)
+    return made if origin is Sequence else origin(made)
 
 
 def fields(of: Any, known: set[str], given: Mapping[str, Any], where: str = "") -> dict[str, Any]:
