@@ -100,14 +100,9 @@ func (w *Worker) overdue(d *delivery, v verdict) {
 // contextOf makes the context of a batch's handler: it ends when the handler was told of all its jobs.
 func contextOf(parent context.Context, batch []*delivery) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
-	var mu sync.Mutex
-	left := len(batch)
-	tell := func(why error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if left--; left == 0 {
-			cancel(why)
-		}
+	tell := (func(error))(cancel)
+	if len(batch) > 1 {
+		tell = theLast(len(batch), cancel)
 	}
 	for _, d := range batch {
 		d.mu.Lock()
@@ -119,4 +114,16 @@ func contextOf(parent context.Context, batch []*delivery) (context.Context, cont
 		}
 	}
 	return ctx, cancel
+}
+
+// theLast makes a function that calls tell with its last call.
+func theLast(left int, tell func(error)) func(error) {
+	var mu sync.Mutex
+	return func(why error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if left--; left == 0 {
+			tell(why)
+		}
+	}
 }

@@ -1,6 +1,9 @@
 package dq
 
-import "sync"
+import (
+	"sync"
+	"unique"
+)
 
 // begun has the jobs whose handlers run in this process, in any worker. A job that is delivered again meanwhile, as its
 // lease expired unnoticed in a failover, is not started a second time.
@@ -12,7 +15,7 @@ type runs struct {
 }
 
 type run struct {
-	place
+	at unique.Handle[place]
 	jobKey
 }
 

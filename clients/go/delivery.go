@@ -5,6 +5,7 @@ import (
 	"context"
 	"sync"
 	"time"
+	"unique"
 
 	"github.com/redis-dq/redis-dq/clients/go/internal/guard"
 )
@@ -115,7 +116,7 @@ func (d *delivery) end(why error) {
 
 // keeper is the link that a delivery came by.
 type keeper interface {
-	at() place
+	at() unique.Handle[place]
 	mayBegin(d *delivery) bool
 	note(d *delivery, progress string)
 	settle(d *delivery, made *outcome)

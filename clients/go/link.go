@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unique"
 
 	"github.com/redis-dq/redis-dq/clients/go/internal/idle"
 	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
@@ -19,7 +20,7 @@ type link struct {
 	linkSettings
 	worker     owner
 	number     int // its index in the worker's links
-	place      place
+	place      unique.Handle[place]
 	fetches    *fetches
 	queues     map[string]*Queue // by key
 	waiting    *line             // for fetches
@@ -66,7 +67,7 @@ func newLink(worker owner, settings linkSettings, members []member) *link {
 	made := &link{
 		linkSettings: settings,
 		worker:       worker,
-		place:        placeOf(client, key),
+		place:        unique.Make(placeOf(client, key)),
 		fetches:      &fetches{members: members, isWeighted: settings.isWeighted, leases: settings.leases, fill: settings.handlers.fill},
 		queues:       map[string]*Queue{},
 		waiting:      &line{client: client, key: key, timeout: settings.wait + slack},
@@ -178,7 +179,7 @@ func (l *link) lose(d *delivery) (wasHeld bool) {
 	return wasHeld
 }
 
-func (l *link) at() place { return l.place }
+func (l *link) at() unique.Handle[place] { return l.place }
 
 // forget is called with mu.
 func (l *link) forget(d *delivery) {

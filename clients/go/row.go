@@ -44,7 +44,11 @@ func rowsOf(rows []any) []row {
 // unknown is how many earlier deliveries went to workers that did not know the job's kind: after a KICK, no more than
 // there were.
 func (r *row) unknown() int {
-	count, err := strconv.ParseUint(string(r.steps[unknownStep]), 10, 31)
+	said, has := r.steps[unknownStep]
+	if !has { // of most jobs: an error costs more than all else here
+		return 0
+	}
+	count, err := strconv.ParseUint(string(said), 10, 31)
 	if err != nil {
 		return 0
 	}

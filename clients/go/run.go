@@ -9,28 +9,44 @@ import (
 	"github.com/redis-dq/redis-dq/clients/go/internal/guard"
 )
 
-// work runs the handler of a batch in this goroutine, and what follows in another one.
+// work runs the handler of a batch in this goroutine, and those that follow: a goroutine of each batch's own would grow its
+// stack each time.
 func (w *Worker) work(batch []*delivery) {
-	w.attempt(batch, func() {
-		if following := w.next(batch); following != nil {
-			go w.work(following)
+	defer func() {
+		if batch != nil { // a handler has ended this goroutine
+			go w.work(batch)
 		}
-	})
+	}()
+	for batch != nil {
+		w.attempt(batch, func() { batch = w.next(batch) })
+		if batch == nil {
+			batch = w.following()
+		}
+	}
+}
+
+// following waits for a batch that is handed over; nil when the worker stops.
+func (w *Worker) following() []*delivery {
+	select {
+	case batch := <-w.handed:
+		return batch
+	case <-w.draining:
+		return nil
+	}
+}
+
+// handOver has a goroutine work that waits for a batch, or a new one.
+func (w *Worker) handOver(batch []*delivery) {
+	select {
+	case w.handed <- batch:
+	default:
+		go w.work(batch)
+	}
 }
 
 // attempt calls the handler of a batch, which may end this goroutine. It settles what ended, and calls next.
 func (w *Worker) attempt(batch []*delivery, next func()) {
-	var ours []*delivery
-	for _, d := range batch {
-		switch {
-		case !d.link.mayBegin(d):
-			d.link.giveBack(d, returned(d))
-		case !begun.begin(d):
-			d.link.giveBack(d, returnedFor(d, inHandDelay))
-		default:
-			ours = append(ours, d)
-		}
-	}
+	ours := begins(batch)
 	if len(ours) == 0 {
 		next()
 		return
@@ -48,6 +64,22 @@ func (w *Worker) attempt(batch []*delivery, next func()) {
 	})
 }
 
+// begins returns the deliveries whose handler begins; it gives back the others.
+func begins(batch []*delivery) []*delivery {
+	ours := make([]*delivery, 0, len(batch))
+	for _, d := range batch {
+		switch {
+		case !d.link.mayBegin(d):
+			d.link.giveBack(d, returned(d))
+		case !begun.begin(d):
+			d.link.giveBack(d, returnedFor(d, inHandDelay))
+		default:
+			ours = append(ours, d)
+		}
+	}
+	return ours
+}
+
 func (w *Worker) begin(batch []*delivery) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := contextOf(w.base, batch)
 	if limit := batch[0].handler.Timeout; limit > 0 {
@@ -55,18 +87,21 @@ func (w *Worker) begin(batch []*delivery) (context.Context, context.CancelCauseF
 	}
 	for _, d := range batch {
 		for _, hooks := range w.hooks {
-			if hooks.Before == nil {
-				continue
-			}
-			var changed context.Context
-			w.hook("Before", func() { changed = hooks.Before(ctx, d.job) })
-			if changed != nil && !isNil(changed) {
-				ctx = changed
+			if hooks.Before != nil {
+				ctx = w.before(ctx, hooks, d.job)
 			}
 		}
 		d.ctx = ctx
 	}
 	return ctx, cancel
+}
+
+func (w *Worker) before(ctx context.Context, hooks Hooks, job *Job) (changed context.Context) {
+	w.hook("Before", func() { changed = hooks.Before(ctx, job) })
+	if changed == nil || isNil(changed) {
+		return ctx
+	}
+	return changed
 }
 
 func (w *Worker) finished(d *delivery, err error) {

@@ -218,7 +218,7 @@ func (w *Worker) refuse(d *delivery) {
 func (w *Worker) startMore() {
 	for w.alone == nil && w.running < w.concurrency && len(w.backlog) > 0 && !w.isHeld() {
 		w.running++
-		go w.work(w.take())
+		w.handOver(w.take())
 	}
 	if w.killer != nil && !w.isDraining() {
 		w.runAlone()

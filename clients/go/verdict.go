@@ -138,14 +138,19 @@ func (d *delivery) verdict(err error) (verdict, []byte, error) {
 	}
 	var raw []byte
 	if err == nil && result != nil {
-		failure := guard.Call(func() (failure error) { raw, failure = encoded(d.source.codec, result); return failure })
-		if failure != nil {
-			raw, err = nil, &ResultError{Err: failure}
-		} else if len(raw) > resultBytes {
-			raw, err = nil, &ResultError{Err: errors.New(unstorable(len(raw))), isTooLarge: true}
-		}
+		raw, err = resultAs(d.source.codec, result)
 	}
 	return judge(err, d), raw, err
+}
+
+func resultAs(codec Codec, result any) (raw []byte, err error) {
+	failure := guard.Call(func() (failure error) { raw, failure = encoded(codec, result); return failure })
+	if failure != nil {
+		return nil, &ResultError{Err: failure}
+	} else if len(raw) > resultBytes {
+		return nil, &ResultError{Err: errors.New(unstorable(len(raw))), isTooLarge: true}
+	}
+	return raw, nil
 }
 
 func unstorable(bytes int) string { return fmt.Sprintf("result cannot be stored: %d bytes", bytes) }

@@ -57,8 +57,9 @@ type Worker struct {
 
 	stops    chan struct{}
 	fatal    chan *ConfigurationError
-	draining chan struct{} // closed when the worker stops
-	news     chan struct{} // something ended
+	draining chan struct{}    // closed when the worker stops
+	news     chan struct{}    // something ended
+	handed   chan []*delivery // over, to goroutines that wait for more
 	hasRun   atomic.Bool
 	hasEnded atomic.Bool
 	health   string
@@ -123,6 +124,7 @@ func NewWorker(config WorkerConfig) (*Worker, error) {
 		fatal:       make(chan *ConfigurationError, 1),
 		draining:    make(chan struct{}),
 		news:        make(chan struct{}, 1),
+		handed:      make(chan []*delivery),
 		health:      config.Health,
 		suspects:    map[*delivery]struct{}{},
 	}

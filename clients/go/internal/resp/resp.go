@@ -87,13 +87,18 @@ func Read(in *bufio.Reader, depth int) (any, error) {
 		if err != nil || size < 0 {
 			return nil, err
 		}
-		if line[0] == '$' {
+		switch {
+		case line[0] == '$':
 			return readBulk(in, size)
+		case size == 0:
+			return nothing, nil
 		}
 		return readArray(in, size, depth)
 	}
 	return nil, fmt.Errorf("dq: no answer of a server: %q", line)
 }
+
+var nothing any = []any{} // shared, as it takes no room
 
 func readBulk(in *bufio.Reader, size int) (any, error) {
 	bulk := make([]byte, size+2)
