@@ -126,7 +126,7 @@ public final class DqListeners implements SmartLifecycle {
         }
         Worker worker = builder.concurrency(all.stream().mapToInt(ListenerMethod::concurrency).sum()).build();
         worker.check(); // what waiting does not fix fails the start of the application
-        boolean isSaid = say(queue);
+        boolean isSaid = say(queue, true);
         workers.put(queue, worker);
         Thread thread = new Thread(() -> run(queue, worker, isSaid), "dq-listeners-" + queue);
         thread.setDaemon(true);
@@ -135,7 +135,7 @@ public final class DqListeners implements SmartLifecycle {
     }
 
     /** Says when the queue's own jobs come. False: the server cannot be reached; it is to be said again. */
-    private boolean say(String queue) {
+    private boolean say(String queue, boolean isFirst) {
         Map<String, NewRule> rules = new LinkedHashMap<>();
         methods.get(queue).stream().filter(each -> each.rule() != null).forEach(each -> rules.put(each.toString(), each.rule()));
         try {
@@ -147,7 +147,9 @@ public final class DqListeners implements SmartLifecycle {
             if (Internals.fatal(error) != null || error instanceof RefusedException said && said.code().equals("ERR")) {
                 throw error;
             }
-            LOG.warn("the rules of {} cannot be said yet: {}", queue, error.getMessage());
+            if (isFirst) {
+                LOG.warn("the rules of {} cannot be said yet: {}", queue, error.getMessage());
+            }
             return false;
         }
     }
@@ -166,7 +168,7 @@ public final class DqListeners implements SmartLifecycle {
                         return;
                     }
                 }
-                isSaid = say(queue);
+                isSaid = say(queue, false);
             } catch (DqException | InterruptedException error) {
                 LOG.error("the rules of {} cannot be said", queue, error);
                 return;

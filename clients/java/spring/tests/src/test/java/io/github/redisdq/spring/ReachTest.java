@@ -3,6 +3,7 @@ package io.github.redisdq.spring;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.github.redisdq.Job;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -116,6 +117,44 @@ class ReachTest {
         runner(client, place).withPropertyValues("spring.data.redis.ssl.enabled=true").run(context -> {
             DqTemplate template = context.getBean(DqTemplate.class);
             assertThatThrownBy(() -> template.add("orders", "x")).isInstanceOf(RuntimeException.class);
+        });
+    }
+
+    static class Nightly {
+        final BlockingQueue<String> seen = new LinkedBlockingQueue<>();
+
+        @DqListener(queue = "reports", cron = "0 2 * * *")
+        void report(Job job) {
+            seen.add(job.id());
+        }
+    }
+
+    /** The master is gone before the listeners start, or once they have. */
+    @ParameterizedTest
+    @CsvSource({"lettuce, true", "jedis, true", "lettuce, false", "jedis, false"})
+    void aRuleOutlivesAFailover(String client, boolean isGoneAtStart) throws Exception {
+        ServerProcess master = keep(ServerProcess.server(folder));
+        ServerProcess replica = keep(ServerProcess.server(folder, "--replicaof", "127.0.0.1 " + master.port));
+        ServerProcess.until(() -> replica.ask("INFO replication").contains("master_link_status:up"));
+        ServerProcess sentinel = keep(ServerProcess.sentinel(folder, master));
+        sentinel.ask("SENTINEL SET dq down-after-milliseconds 500");
+        ServerProcess.until(() -> sentinel.ask("SENTINEL REPLICAS dq").contains(":" + replica.port));
+        ApplicationContextRunner runner = runner(
+                client,
+                "spring.data.redis.sentinel.master=dq",
+                "spring.data.redis.sentinel.nodes=127.0.0.1:" + sentinel.port,
+                "spring.application.name=shop");
+        if (isGoneAtStart) {
+            master.close();
+        }
+        runner.withBean(Nightly.class).run(context -> {
+            assertThat(context).hasNotFailed();
+            ServerProcess.until(() -> replica.ask("DQ.LEN reports").startsWith(":1"));
+            master.close();
+            ServerProcess.until(() -> replica.ask("ROLE").contains("master"));
+            assertThat(replica.ask("DQ.RESCHEDULE reports DELAY 0 shop:Nightly.report")).startsWith(":1");
+            assertThat(context.getBean(Nightly.class).seen.take()).isEqualTo("shop:Nightly.report");
+            ServerProcess.until(() -> replica.ask("DQ.LEN reports DELAYED").startsWith(":1"));
         });
     }
 }
