@@ -241,6 +241,14 @@ impl Arena {
         let Some(page) = page.filter(|page| page.is_taken(slot)) else {
             return false;
         };
+        if self.short == 1 && self.long.len() == 0 {
+            let is_fine = self.is_fine;
+            *self = Arena {
+                is_fine,
+                ..Arena::new()
+            };
+            return true;
+        }
         page.flip(slot);
         page.place_mut(slot).into_iter().for_each(set_free);
         self.short -= 1;

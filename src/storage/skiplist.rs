@@ -164,7 +164,11 @@ impl<K: Key> Skiplist<K> {
             return;
         }
         if self.is_empty() {
-            self.bottom.add_after(NIL, Node::new());
+            let mut only = Node::new();
+            only.insert(0, key, handle);
+            self.bottom.add_after(NIL, only);
+            (self.changes, self.len) = (self.changes.wrapping_add(1), 1);
+            return;
         }
         let (path, leaf) = self.path_to_end();
         let at = self.bottom[leaf].len();
@@ -249,10 +253,15 @@ impl<K: Key> Skiplist<K> {
 
     #[inline]
     pub fn pop_first(&mut self) -> Option<(K, u32)> {
+        self.changes = self.changes.wrapping_add(1);
+        if self.len == 1 && !self.has_detached() {
+            let only = self.first();
+            self.begin_anew();
+            return only;
+        }
         let leaf = self.bottom.first;
         let node = self.bottom.get_mut(leaf)?;
         let entry = node.pop_first();
-        self.changes = self.changes.wrapping_add(1);
         let floor = entry.0.floor();
         if node.len() == 0 {
             self.rebalance(&self.path_to_start(), leaf, 1, floor);

@@ -122,11 +122,16 @@ impl<K: Key> Skiplist<K> {
             self.uppers = Vec::new();
         }
         if !self.bottom.has_nodes() {
-            *self = Skiplist {
-                changes: self.changes,
-                ..Self::new()
-            };
+            self.begin_anew();
         }
+    }
+
+    /// Gives all memory back, as nothing is left.
+    pub(super) fn begin_anew(&mut self) {
+        *self = Skiplist {
+            changes: self.changes,
+            ..Self::new()
+        };
     }
 
     fn drop_node(&mut self, depth: usize, child: u32) {
