@@ -47,6 +47,9 @@ pub fn slot_of(key: &[u8]) -> u16 {
     crc16(hashed_part(key)) % SLOTS
 }
 
+/// What no user's key ends with.
+const WAITS: &[u8] = b"}\0dq: a client waits";
+
 /// Another name in the key's slot, which no user has used.
 pub fn unused_name_beside(key: &[u8]) -> Vec<u8> {
     let part = hashed_part(key);
@@ -55,7 +58,11 @@ pub fn unused_name_beside(key: &[u8]) -> Vec<u8> {
     } else {
         part.into()
     };
-    [b"{", &*tag, b"}\0dq: a client waits"].concat()
+    let mut name = Vec::with_capacity(tag.len() + WAITS.len() + 1);
+    name.push(b'{');
+    name.extend_from_slice(&tag);
+    name.extend_from_slice(WAITS);
+    name
 }
 
 /// Over two bytes the CRC is a bijection, so each slot has four such pairs.

@@ -242,14 +242,14 @@ fn pop_at_once(
     let in_line = change_open(ctx, open, Waiting::Left, |queue, now, effects| {
         if let Some(fill) = fill {
             queue.expire_overdue(now, EXPIRE_BUDGET, effects);
-            if (queue.len(Some(State::Ready), now) as u64) < fill.least {
+            if (queue.at(now).len(Some(State::Ready)) as u64) < fill.least {
                 return false;
             }
         }
         if has_line {
             queue.expire_overdue(now, EXPIRE_BUDGET, effects);
             if is_others_turn(queue, db, name, now) {
-                let delivery = queue.next_delivery(now, request.noack);
+                let delivery = queue.serving().next_delivery(now, request.noack);
                 return delivery.is_some_and(|instant| instant <= now.ms());
             }
         }
@@ -280,7 +280,7 @@ fn pop_at_once(
 /// Whether the next job is for another waiting client. A full MAXRESERVED or GROUPMAX holds most of
 /// them back.
 fn is_others_turn(queue: &Queue, db: c_int, name: &[u8], now: Now) -> bool {
-    let only_noack = queue.serves_only_noack(now);
+    let only_noack = queue.serving().serves_only_noack(now);
     blocked::first_in_line((db, name), only_noack, queue, now).is_some()
 }
 
@@ -293,9 +293,10 @@ fn reply(ctx: Ctx<'_>, delivered: &DeliveredJobs) {
     }
     for job in &delivered.jobs {
         let extras = job.extras.as_ref().map(OwnExtras::shown);
+        let (id, payload) = job.content();
         let delivery = Delivery {
-            id: &job.id,
-            payload: &job.payload,
+            id,
+            payload,
             attempts: job.attempts,
             lease: job.lease,
             due: job.due,

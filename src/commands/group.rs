@@ -59,7 +59,7 @@ pub fn get(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     exactly(args, 3)?;
     let name = args.get(2).unwrap_or_default();
     query(ctx, args, |queue, at| {
-        match queue.and_then(|queue| queue.group_seen(name, at)) {
+        match queue.and_then(|queue| queue.at(at).group_seen(name)) {
             Some(group) => reply(ctx, &group, at.now),
             None => ctx.reply_null(),
         }

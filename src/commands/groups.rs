@@ -27,7 +27,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     query(ctx, args, |queue, at| {
         let mut groups: Vec<(Vec<u8>, usize, usize)> = Vec::new();
         let (mut looked_at, mut steps) = (0, 0);
-        let all = queue.map(|queue| queue.groups_at(at));
+        let all = queue.map(|queue| queue.at(at).groups());
         while let Some(all) = &all {
             cursor = all.scan(cursor, set, |group| {
                 looked_at += 1;

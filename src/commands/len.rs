@@ -12,7 +12,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     }
     let of = args.get(2).map(of_state).transpose()?;
     query(ctx, args, |queue, at| {
-        let len = queue.map_or(0, |queue| queue.len(of, at));
+        let len = queue.map_or(0, |queue| queue.at(at).len(of));
         ctx.reply_integer(len as i64);
     })
 }
@@ -30,7 +30,7 @@ fn of_group(ctx: Ctx<'_>, args: Args<'_>, name: &[u8]) -> Result<(), Refusal> {
         return Err(wrong_arity(args));
     }
     query(ctx, args, |queue, at| {
-        let len = queue.map_or(0, |queue| queue.group_len(name, at));
+        let len = queue.map_or(0, |queue| queue.at(at).group_len(name));
         ctx.reply_integer(len as i64);
     })
 }

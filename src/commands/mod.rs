@@ -41,7 +41,7 @@ pub mod touch;
 pub mod unblock;
 
 use crate::queue::after::JobResult;
-use crate::queue::budget::EXPIRE_BUDGET;
+use crate::queue::budget::{EXPIRE_BUDGET, FOLLOWED};
 use crate::queue::clock::Now;
 use crate::queue::deliver::Delivery;
 use crate::queue::effects::Effects;
@@ -103,7 +103,7 @@ fn change_open<T>(
             let value = value?;
             value.announce(now, effects);
             let result = change(value.queue(), now, effects);
-            value.queue().follow_up(now, effects);
+            value.queue().follow_up(FOLLOWED, now, effects);
             if waiting == Waiting::Served && serve::may_have_clients() {
                 served = serve::by_command(ctx, key, value, now, effects);
             }
@@ -132,7 +132,7 @@ fn change_or_create<T>(
                 let value = there(value, "a queue that was there");
                 value.announce(now, effects);
                 let result = change(value.queue(), now, effects);
-                value.queue().follow_up(now, effects);
+                value.queue().follow_up(FOLLOWED, now, effects);
                 serve(value, effects);
                 result
             }));
@@ -142,7 +142,7 @@ fn change_or_create<T>(
         }
         let mut queue = queue_value::new_queue();
         let result = change(&mut queue, now, effects);
-        queue.follow_up(now, effects);
+        queue.follow_up(FOLLOWED, now, effects);
         if !effects.is_empty() {
             serve(open.create(queue), effects);
             open.finish(now, effects);
@@ -219,7 +219,7 @@ fn query_with(
             let mut queue = value.map(Value::queue);
             if let Some(queue) = &mut queue {
                 expire(queue, now, effects);
-                queue.follow_up(now, effects);
+                queue.follow_up(FOLLOWED, now, effects);
             }
             show(queue.filter(|queue| !queue.is_disposable()), at);
         });

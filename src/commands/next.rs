@@ -26,7 +26,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     }
     query_job(ctx, args, id, |queue, at| {
         let instants =
-            queue.and_then(|queue| queue.next_instants(id, count as usize, at.now, zone_of));
+            queue.and_then(|queue| queue.at(at.now).next_instants(id, count as usize, zone_of));
         match instants {
             Some(instants) => {
                 ctx.reply_array(instants.len());

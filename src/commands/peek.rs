@@ -34,7 +34,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     query(ctx, args, |queue, at| {
         let mut jobs = Elements::begin(ctx, true);
         if let Some(queue) = queue {
-            queue.peek(&peek, at, |job| {
+            queue.at(at).peek(&peek, |job| {
                 jobs.count();
                 ctx.reply_array(5 + usize::from(with_len));
                 ctx.reply_bytes(job.id);

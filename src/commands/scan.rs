@@ -67,7 +67,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
         let mut looked_at = 0;
         if let Some(queue) = queue {
             loop {
-                cursor = queue.scan(cursor, at, |job| {
+                cursor = queue.at(at).scan(cursor, |job| {
                     looked_at += 1;
                     if filter.fits(&job) {
                         ids.push(job.id.to_vec());

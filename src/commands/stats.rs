@@ -19,10 +19,13 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
 }
 
 fn reply(ctx: Ctx<'_>, queue: &Queue, at: At, waiting: usize) {
-    let summary = queue.summary(at);
+    let summary = queue.at(at).summary();
     let totals = queue.totals();
     // Computed once, as the list of fields is run twice.
-    let (groups, rate_used) = (queue.groups_at(at).len(), queue.rate_used(at.now));
+    let (groups, rate_used) = (
+        queue.at(at).groups().len(),
+        queue.serving().rate_used(at.now),
+    );
     let lateness = &totals.lateness;
     Fields::reply(ctx, |fields| {
         fields.integer("delayed", summary.delayed as i64);
@@ -31,7 +34,7 @@ fn reply(ctx: Ctx<'_>, queue: &Queue, at: At, waiting: usize) {
         fields.integer("dead", summary.dead as i64);
         fields.integer("blocked", summary.blocked as i64);
         fields.integer("done", summary.done as i64);
-        fields.integer("done-bytes", queue.done_bytes() as i64);
+        fields.integer("done-bytes", queue.done().bytes() as i64);
         fields.integer_or_null("next-due", summary.next_due);
         fields.integer_or_null("oldest-ready-ms", summary.oldest_ready_ms);
         fields.integer("waiting-clients", waiting as i64);

@@ -88,6 +88,7 @@ impl Queue {
         if jobs.find(id).is_some() || !jobs.has_room() {
             return Ok(None);
         }
+        of_group(self.groups(), group, Groups::prefetch_group);
         let fetch = |hint| jobs.schedule().fetch(hint, GROUPED);
         hint.iter().for_each(fetch);
         let mut job = NewJob::scheduled(name, add.payload, (due, expires), terms);
@@ -254,7 +255,7 @@ impl Queue {
         loop {
             let id = mint.next_id(now);
             let hashed = self.jobs().hashed(&id);
-            let is_held = self.jobs().find(hashed).is_some() || self.find_done(hashed).is_some();
+            let is_held = self.jobs().find(hashed).is_some() || self.done().find(hashed).is_some();
             if !is_held && self.remembered_until(&id).is_none() {
                 return id;
             }
@@ -266,7 +267,7 @@ impl Queue {
     #[inline]
     fn rest_of_settings(&self) -> Option<Arc<Settings>> {
         let has_rest = !self.settings().rest.is_empty();
-        has_rest.then(|| self.shared_settings())
+        has_rest.then(|| Arc::clone(self.settings()))
     }
 }
 

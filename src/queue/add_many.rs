@@ -17,6 +17,7 @@ use super::state::together::{Coming, Together};
 use super::Queue;
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Jobs of one command, at most.
 pub const MADD_MAX: usize = 10_000;
@@ -54,7 +55,7 @@ impl Queue {
             return Err(QueueError::IdLength);
         }
         add.check_names()?;
-        let settings = self.shared_settings();
+        let settings = Arc::clone(self.settings());
         let terms = add.terms(&settings, &settings.rest);
         check_terms(&terms)?;
         self.expire_for_many(add, jobs, now, out);
@@ -159,7 +160,7 @@ impl<'a> Coming<'_, 'a> {
         let id = id.unwrap_or_else(|| queue.jobs().hashed(&name));
         let old = queue.jobs().find(id);
         let place = old.map(|old| queue.jobs().job(old).place());
-        let finds_done = old.is_none() && queue.find_done(id).is_some();
+        let finds_done = old.is_none() && queue.done().find(id).is_some();
         if queue.refuses(condition, job.id, (place, finds_done), now) {
             return report(None);
         }
@@ -233,7 +234,7 @@ impl<'q, 'a> Rehearsal<'q, 'a> {
             Some(_) => None,
             None => queue.jobs().find(hashed),
         };
-        let finds_done = old.is_none() && queue.find_done(hashed).is_some();
+        let finds_done = old.is_none() && queue.done().find(hashed).is_some();
         let place = match come {
             Some(_) => Some(Place::Scheduled),
             None => old.map(|old| queue.jobs().job(old).place()),

@@ -1,7 +1,7 @@
 //! The rules of jobs that are after others: ADD and NACK with AFTER, and what an end means to the jobs after it.
 
 use super::after::{AfterThat, For, Moment, Outcome};
-use super::budget::{EXPIRE_BUDGET, FOLLOWED};
+use super::budget::EXPIRE_BUDGET;
 use super::claim::Nack;
 use super::clock::Now;
 use super::effect::{Change, EndCause, RemovalCause};
@@ -22,22 +22,6 @@ pub(super) struct AddedAfter<'a> {
 }
 
 impl Queue {
-    /// What AFTER means for a new job with this id, or for the existing one, `old`.
-    pub(super) fn plan_added(
-        &self,
-        id: &[u8],
-        old: Option<Handle>,
-        group: Option<&[u8]>,
-        until: &For<'_>,
-    ) -> Result<Plan, QueueError> {
-        let waiter = Waiter {
-            id,
-            there: old,
-            group,
-        };
-        self.plan_after(&waiter, until)
-    }
-
     pub(super) fn add_after(&mut self, added: AddedAfter<'_>, now: Now, out: &mut Effects) {
         let AddedAfter {
             coming,
@@ -75,7 +59,12 @@ impl Queue {
             return Err(QueueError::AfterRule);
         }
         let group = self.group_of(handle).map(<[u8]>::to_vec);
-        let plan = self.plan_added(nack.id, Some(handle), group.as_deref(), until)?;
+        let waiter = Waiter {
+            id: nack.id,
+            there: Some(handle),
+            group: group.as_deref(),
+        };
+        let plan = self.plan_after(&waiter, until)?;
         let job = self.jobs().job(handle);
         let Some((due, attempts)) = nack.next_attempt(job, None, now) else {
             return Ok(None);
@@ -110,19 +99,10 @@ impl Queue {
         Ok(state)
     }
 
-    /// At the end of a command: carries out what the ends that it brought about mean to blocked jobs, within
-    /// [`FOLLOWED`].
+    /// Carries out what ends have brought about for blocked jobs, at the end of a command within [`FOLLOWED`](super::budget::FOLLOWED). Returns how
+    /// many of the `left` steps are left.
     #[inline]
-    pub fn follow_up(&mut self, now: Now, out: &mut Effects) {
-        if self.flows().is_some() {
-            out.held_back(false);
-            self.follow_some(FOLLOWED, now, out);
-        }
-    }
-
-    /// As [`Queue::follow_up`], for the timer, which has `left` steps left; returns how many are left then.
-    #[inline]
-    pub fn follow_up_within(&mut self, left: usize, now: Now, out: &mut Effects) -> usize {
+    pub fn follow_up(&mut self, left: usize, now: Now, out: &mut Effects) -> usize {
         if self.flows().is_none() {
             return left;
         }

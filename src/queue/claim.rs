@@ -306,7 +306,7 @@ impl Queue {
             self.commit_job(handle, Change::Touched { deadline, lease_ms }, now, out);
         }
         if let Some(weight) = touch.weight {
-            self.reweigh(handle, weight, now);
+            self.serving_mut().reweigh(handle, weight, now);
         }
         if let Some(text) = touch.progress {
             let text = &text[..text.len().min(PROGRESS_MAX)];

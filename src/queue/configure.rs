@@ -24,7 +24,7 @@ impl Queue {
         settings.check()?;
         self.expire_overdue(now, EXPIRE_BUDGET, out);
         let forgets = settings.dedupe_ms == 0 && self.dedupe().len() > 0;
-        if settings != *self.settings() || forgets || !self.is_kept() {
+        if settings != **self.settings() || forgets || !self.is_kept() {
             self.commit(&Effect::Configured(settings), out);
             self.trim_dead_after(now.ms(), TRIM_BUDGET, now, out);
             self.trim_done_now(out);
@@ -102,7 +102,7 @@ impl Queue {
 
     /// Ends the pause, if there is one.
     pub fn resume(&mut self, now: Now, out: &mut Effects) {
-        if self.is_paused(now) {
+        if self.serving().is_paused(now) {
             self.commit(&Effect::Paused { until: 0 }, out);
         }
     }

@@ -107,7 +107,7 @@ impl Queue {
 
     /// The most jobs that can be delivered now, whatever expires first.
     fn most_deliverable(&self, pop: &Pop<'_>, now: Now) -> u64 {
-        if self.is_shut(now) {
+        if self.serving().is_shut(now) {
             return 0;
         }
         let by_rate = self
@@ -135,15 +135,16 @@ impl Queue {
     ) -> u64 {
         let (mut delivered, mut bytes) = (0, 0);
         while delivered < pop.count && bytes < DELIVERED_BYTES {
-            self.update_groups_before(pop.id, pop.noack, now);
-            if self.is_held(pop.noack, now) {
+            self.serving_mut()
+                .update_groups_before(pop.id, pop.noack, now);
+            if self.serving().is_held(pop.noack, now) {
                 break;
             }
             let Some((handle, true)) = self.next_to_go(pop, now, Some(out), budget) else {
                 break;
             };
             if pop.id.is_none() {
-                self.note_in_turn(handle);
+                self.serving_mut().note_in_turn(handle);
             }
             bytes += self.deliver(handle, pop, now, mint, out, deliver);
             delivered += 1;
@@ -153,8 +154,8 @@ impl Queue {
     }
 
     /// The job that is delivered next if the queue itself holds nothing back, and whether its weight fits RATE. To be called
-    /// after [`Queue::update_groups_before`]. Jobs whose TTL is overdue are removed first, if there is an `out`; each takes one of
-    /// the budget, and at 0 this finds none.
+    /// once groups are updated (`update_groups_before`). Jobs whose TTL is overdue are removed first, if there is an `out`;
+    /// each takes one of the budget, and at 0 this finds none.
     #[inline(always)]
     pub(super) fn next_to_go(
         &mut self,
@@ -167,7 +168,7 @@ impl Queue {
             let handle = match self.next_by_group(pop, now) {
                 // While a pass has not updated all groups, the first ready jobs may tell of one that may be served.
                 None if self.is_passing() && pop.id.is_none() => {
-                    self.search_ready(pop.noack, now);
+                    self.serving_mut().search_ready(pop.noack, now);
                     self.next_by_group(pop, now)
                 }
                 found => found,
@@ -180,40 +181,33 @@ impl Queue {
             };
             if expired {
                 *budget -= 1;
-            } else if self.fits_rates(handle, now) {
+            } else if self.serving().fits_rates(handle, now) {
                 return Some((handle, true));
-            } else if pop.id.is_some() || !self.pass_over(handle, now) {
+            } else if pop.id.is_some() || !self.serving_mut().pass_over(handle, now) {
                 return Some((handle, false));
             } else {
                 *budget = budget.saturating_sub(STEPS_OF_GROUP);
             }
-            self.update_groups_before(pop.id, pop.noack, now);
+            self.serving_mut()
+                .update_groups_before(pop.id, pop.noack, now);
         }
         None
     }
 
     /// Whether a POP that names this ready job would deliver it.
     pub(super) fn goes_by_id(&self, handle: Handle, now: Now) -> bool {
-        !self.is_held(false, now)
-            && self.may_be_served(handle, now, false)
-            && self.fits_rates(handle, now)
-    }
-
-    fn is_held(&self, noack: bool, now: Now) -> bool {
-        self.is_shut(now) || (!noack && self.reserved_is_full())
-    }
-
-    /// Whether the queue delivers nothing, whatever expires.
-    fn is_shut(&self, now: Now) -> bool {
-        self.is_paused(now) || self.rate_opens_ms(1, now) > 0
+        let serving = self.serving();
+        !serving.is_held(false, now)
+            && serving.may_be_served(handle, now, false)
+            && serving.fits_rates(handle, now)
     }
 
     fn next_by_group(&self, pop: &Pop<'_>, now: Now) -> Option<Handle> {
         match pop.id {
             Some(id) => self.jobs().find(self.jobs().hashed(id)).filter(|&job| {
-                self.jobs().is_ready(job, now) && self.may_be_served(job, now, pop.noack)
+                self.jobs().is_ready(job, now) && self.serving().may_be_served(job, now, pop.noack)
             }),
-            None => self.first_in_turn(now, pop.noack),
+            None => self.serving().first_in_turn(now, pop.noack),
         }
     }
 
@@ -231,7 +225,7 @@ impl Queue {
         if !pop.noack {
             let lease_ms = pop.lease.of(job.terms().ttr_ms);
             let (token, deadline) = (
-                mint.next_token(now, self.token_floor()),
+                mint.next_token(now, self.jobs().token_floor()),
                 now.after_capped(lease_ms),
             );
             let lease = Lease {

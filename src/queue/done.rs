@@ -160,11 +160,6 @@ impl Queue {
         self.find_done_in_time(id, now, out)
     }
 
-    #[inline]
-    pub(super) fn finds_done(&mut self, id: Id<'_>, now: Now, out: &mut Effects) -> bool {
-        self.find_done_unexpired(id, now, out).is_some()
-    }
-
     #[cold]
     #[inline(never)]
     fn find_done_in_time(&mut self, id: Id<'_>, now: Now, out: &mut Effects) -> Option<u32> {
@@ -250,7 +245,7 @@ mod tests {
             content += 16 + 64 + result.len();
             out.clear();
         }
-        assert_eq!(queue.done_bytes(), content as u64);
+        assert_eq!(queue.done().bytes(), content as u64);
         let taken = queue.memory_bytes() - before - content;
         taken as f64 / jobs as f64
     }

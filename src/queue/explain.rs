@@ -108,7 +108,7 @@ impl Queue {
     /// would deliver one.
     pub fn explain(&mut self, at: At) -> Vec<Reason> {
         let mut all = self.explain_limits(at);
-        let summary = self.summary(at);
+        let summary = self.at(at).summary();
         if summary.ready == 0 {
             let count = |code: Code, count: usize| (count > 0).then(|| code.of(count));
             let delayed = count(Code::Delayed, summary.delayed);
@@ -128,7 +128,7 @@ impl Queue {
         match self.whose_turn(at.now) {
             Some(turn) => all.extend(self.explain_rate(turn, at.now)),
             None => {
-                let opens = self.groups_open(at.now);
+                let opens = self.serving_mut().groups_open(at.now);
                 all.push(Code::Groups.of(summary.ready).until(opens));
             }
         }
@@ -143,7 +143,7 @@ impl Queue {
     pub fn explain_job(&mut self, id: &[u8], at: At) -> Option<Vec<Reason>> {
         let hashed = self.jobs().hashed(id);
         let Some(handle) = self.jobs().find(hashed) else {
-            return self.find_done(hashed).map(|_| vec![Code::Done.alone()]);
+            return self.done().find(hashed).map(|_| vec![Code::Done.alone()]);
         };
         let state = self.jobs().seen_state(handle, at)?;
         let job = self.jobs().job(handle);
@@ -168,8 +168,9 @@ impl Queue {
 
     fn explain_ready(&mut self, handle: Handle, id: &[u8], at: At) -> Vec<Reason> {
         let now = at.now;
-        self.update_groups_before(Some(id), false, now);
-        let held = self.held_by_group(handle, now);
+        self.serving_mut()
+            .update_groups_before(Some(id), false, now);
+        let held = self.serving().held_by_group(handle, now);
         let until_end = |end: u64| Some(end).filter(|&at| at != FOREVER);
         let paused = held.paused;
         let paused = paused.map(|end| Code::GroupPaused.alone().until(until_end(end)));
@@ -177,11 +178,12 @@ impl Queue {
             .max
             .map(|reserved| Code::GroupMax.of(reserved as usize));
         let rate = held.until.map(|opens| {
-            let used = self.group_rate_used(handle, now);
+            let group = self.jobs().job(handle).group();
+            let used = self.serving().window_used(group, now);
             Code::GroupRate.of(used as usize).until(Some(opens))
         });
         let fifo = held.fifo.then(|| Code::GroupFifo.alone());
-        let before = self.ready_before(handle, now, BEFORE_MAX);
+        let before = self.serving().ready_before(handle, now, BEFORE_MAX);
         let behind = (before > 0).then(|| Code::Behind.of(before));
         let mut all: Vec<Reason> = [paused, max, rate, fifo, behind]
             .into_iter()
@@ -191,7 +193,7 @@ impl Queue {
         let turn = self.whose_turn(now);
         all.extend(turn.and_then(|turn| self.explain_rate(turn, now)));
         if self.goes_by_id(handle, now) {
-            all.push(Code::Idle.of(self.summary(at).ready));
+            all.push(Code::Idle.of(self.at(at).summary().ready));
         }
         all
     }
@@ -199,11 +201,11 @@ impl Queue {
     /// What holds all jobs.
     fn explain_limits(&self, at: At) -> Vec<Reason> {
         let mut all = Vec::new();
-        if self.is_paused(at.now) {
+        if self.serving().is_paused(at.now) {
             let until = Some(self.paused_until()).filter(|&at| at != FOREVER);
             all.push(Code::Paused.alone().until(until));
         }
-        if self.reserved_is_full() {
+        if self.serving().is_full() {
             all.push(Code::MaxReserved.of(self.jobs().reserved().len()));
         }
         all
@@ -211,15 +213,17 @@ impl Queue {
 
     /// Whether RATE holds back the job whose turn it is.
     fn explain_rate(&self, turn: Handle, now: Now) -> Option<Reason> {
-        let opens = self.rate_opens_ms(self.jobs().weight_of(turn), now);
-        let used = self.rate_used(now) as usize;
+        let opens = self
+            .serving()
+            .rate_opens_ms(self.jobs().weight_of(turn), now);
+        let used = self.serving().rate_used(now) as usize;
         (opens > 0).then(|| Code::Rate.of(used).until(Some(opens)))
     }
 
     /// The job that the next delivery would give if the queue itself held nothing back.
     fn whose_turn(&mut self, now: Now) -> Option<Handle> {
         let mut budget = OUT_OF_TURN;
-        self.update_groups_before(None, false, now);
+        self.serving_mut().update_groups_before(None, false, now);
         let next = self.next_to_go(&Pop::default(), now, None, &mut budget);
         next.map(|(handle, _)| handle)
     }

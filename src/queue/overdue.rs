@@ -44,6 +44,25 @@ impl At {
     }
 }
 
+/// A queue as queries see it at an instant.
+#[derive(Clone, Copy)]
+pub struct View<'q> {
+    pub(super) queue: &'q Queue,
+    pub(super) jobs: &'q Jobs,
+    pub(super) at: At,
+}
+
+impl Queue {
+    /// To be read as it is at this instant.
+    pub fn at(&self, at: impl Into<At>) -> View<'_> {
+        View {
+            queue: self,
+            jobs: self.jobs(),
+            at: at.into(),
+        }
+    }
+}
+
 /// How many jobs are not in the state whose list they are in.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Overdue {
@@ -157,64 +176,55 @@ impl Jobs {
     }
 }
 
-impl Queue {
-    pub(super) fn overdue(&self, at: At) -> Overdue {
-        let ended = at.ended_ms;
-        if self.next_event().is_none_or(|first| first > ended) {
+impl View<'_> {
+    pub(super) fn overdue(self) -> Overdue {
+        let (jobs, ended) = (self.jobs, self.at.ended_ms);
+        if self.queue.next_event().is_none_or(|first| first > ended) {
             return Overdue::default();
         }
-        let leases = |fate: Fate| {
-            self.jobs()
-                .reserved()
-                .list(fate as usize)
-                .count_below(ended, true)
-        };
-        let late = self
-            .jobs()
-            .late()
-            .iter()
-            .take_while(|&(due, _)| due <= ended);
+        let leases = |fate: Fate| jobs.reserved().list(fate as usize).count_below(ended, true);
+        let late = jobs.late().iter().take_while(|&(due, _)| due <= ended);
         Overdue {
             came_back: leases(Fate::Ready),
             died: leases(Fate::Dies),
             went: leases(Fate::Expires),
             odd: leases(Fate::Undecided),
-            expired_delayed: self.jobs().expired(Expiry::Delayed, ended),
-            expired_ready: self.jobs().expired(Expiry::Ready, ended),
-            expired_dead: self.jobs().expired(Expiry::Dead, ended),
-            late: match self.jobs().has_purged() {
-                true => late.filter(|&(_, it)| !self.jobs().is_purged(it)).count(),
-                false => self.jobs().late().count_below(ended, true),
+            expired_delayed: jobs.expired(Expiry::Delayed, ended),
+            expired_ready: jobs.expired(Expiry::Ready, ended),
+            expired_dead: jobs.expired(Expiry::Dead, ended),
+            late: match jobs.has_purged() {
+                true => late.filter(|&(_, it)| !jobs.is_purged(it)).count(),
+                false => jobs.late().count_below(ended, true),
             },
         }
     }
 
     /// Jobs in a state, or delayed + ready + reserved.
-    pub fn len(&self, state: Option<State>, at: impl Into<At>) -> usize {
-        let at = at.into();
-        let lens = self.lens(at);
+    pub fn len(self, state: Option<State>) -> usize {
+        let (jobs, lens) = (self.jobs, self.lens());
         match state {
-            None => lens[..3].iter().sum::<usize>() + self.jobs().blocked_len(),
-            Some(State::Done) => self.done_len(at),
-            Some(State::Blocked) => self.jobs().blocked_len(),
+            None => lens[..3].iter().sum::<usize>() + jobs.blocked_len(),
+            Some(State::Done) => self.done_len(),
+            Some(State::Blocked) => jobs.blocked_len(),
             Some(state) => lens[state as usize],
         }
     }
 
     /// Jobs of the first four states, in the order of [`State::ALL`].
-    pub(super) fn lens(&self, at: At) -> [usize; 4] {
-        let over = self.overdue(at);
-        let due = self.jobs().schedule().ready_len(at.now.ms());
-        let delayed = self.jobs().schedule().len() - due + over.odd;
-        let dead = (self.jobs().dead().len() + over.died).saturating_sub(over.expired_dead);
-        let kept = match self.settings().dead_len {
+    pub(super) fn lens(self) -> [usize; 4] {
+        let View { queue, jobs, at } = self;
+        let over = self.overdue();
+        let due = jobs.schedule().ready_len(at.now.ms());
+        let delayed = jobs.schedule().len() - due + over.odd;
+        let dead = (jobs.dead().len() + over.died).saturating_sub(over.expired_dead);
+        let kept = match queue.settings().dead_len {
             kept if kept != 0 && at.ended_ms != 0 => usize::try_from(kept).unwrap_or(usize::MAX),
             _ => usize::MAX,
         };
         [
             delayed.saturating_sub(over.expired_delayed.saturating_sub(over.late)),
             (due + over.came_back).saturating_sub(over.late + over.expired_ready),
-            self.jobs().reserved().len() - over.leases(),
+            jobs.reserved().len() - over.leases(),
             dead.min(kept),
         ]
     }

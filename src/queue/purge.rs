@@ -58,11 +58,11 @@ impl Queue {
             return done as u64;
         }
         let count = match state {
-            None => self.len(None, now) + self.len(Some(State::Dead), now),
-            Some(_) => self.len(state, now),
+            None => self.at(now).len(None) + self.at(now).len(Some(State::Dead)),
+            Some(_) => self.at(now).len(state),
         };
         if count > 0 {
-            self.commit_purges(state, now, self.overdue(now.into()), out);
+            self.commit_purges(state, now, self.at(now).overdue(), out);
         }
         (count + done) as u64
     }

@@ -3,6 +3,7 @@
 use super::clock::Now;
 use super::effects::Effects;
 use super::job::{Handle, Place};
+use super::overdue::View;
 use super::recurring::rule::{Next, Occurrence, Pattern, ZoneOf};
 use super::state::jobs::Jobs;
 use super::state::store::Status;
@@ -35,39 +36,36 @@ impl Queue {
         out.miss_zone(unknown);
         recurring.rule.next(job.id(), occurrence, now.ms(), &*zone)
     }
+}
 
+impl View<'_> {
     /// The next instants at which a job will be due, at most `count`. `None` if there is no such job; empty if it has
     /// no rule.
-    pub fn next_instants(
-        &self,
-        id: &[u8],
-        count: usize,
-        now: Now,
-        zone_of: ZoneOf,
-    ) -> Option<Vec<u64>> {
-        let hashed = self.jobs().hashed(id);
-        let Some(handle) = self.jobs().find(hashed) else {
-            return self.find_done(hashed).map(|_| Vec::new());
+    pub fn next_instants(self, id: &[u8], count: usize, zone_of: ZoneOf) -> Option<Vec<u64>> {
+        let View { queue, jobs, at } = self;
+        let hashed = jobs.hashed(id);
+        let Some(handle) = jobs.find(hashed) else {
+            return queue.done().find(hashed).map(|_| Vec::new());
         };
-        let job = self.jobs().job(handle);
+        let job = jobs.job(handle);
         let mut instants = Vec::new();
         let Some(recurring) = job.recurring() else {
             return Some(instants);
         };
         let Status { place, due, .. } = job.status();
-        let (mut occurrence, mut at) = (recurring.occurrence, now.ms());
-        let waits = place == Place::Scheduled && !occurrence.delivered && due > now.ms();
+        let (mut occurrence, mut from) = (recurring.occurrence, at.now.ms());
+        let waits = place == Place::Scheduled && !occurrence.delivered && due > at.now.ms();
         if waits {
             instants.push(due);
-            at = due;
+            from = due;
         }
         let (zone, _) = recurring.rule.zone(zone_of, occurrence);
         while instants.len() < count {
-            let Some(next) = recurring.rule.next(id, occurrence, at, &*zone) else {
+            let Some(next) = recurring.rule.next(id, occurrence, from, &*zone) else {
                 break;
             };
             instants.push(next.due);
-            at = next.due;
+            from = next.due;
             occurrence = Occurrence {
                 at: next.occurrence,
                 runs: occurrence.runs + 1,

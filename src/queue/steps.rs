@@ -37,13 +37,13 @@ impl Queue {
         let mut rest = steps.clone();
         if let (Some(only), None) = (rest.next(), rest.next()) {
             self.check_growth(handle, &[only])?;
-            self.commit_step(handle, only, out);
+            self.commit_noted(handle, note_of(only), out);
             return Ok(true);
         }
         let steps = last_of_each(steps);
         self.check_growth(handle, &steps)?;
         for step in steps {
-            self.commit_step(handle, step, out);
+            self.commit_noted(handle, note_of(step), out);
         }
         Ok(true)
     }
@@ -73,16 +73,12 @@ impl Queue {
         }
         self.check_growth(handle, &[step])?;
         let is_awaited = self.jobs().notes(handle).awaits() == Some(name);
-        self.commit_step(handle, step, out);
+        self.commit_noted(handle, note_of(step), out);
         if is_awaited && place == Place::Scheduled && !self.jobs().is_ready(handle, now) {
             self.commit_job(handle, Change::Rescheduled { due: now.ms() }, now, out);
             out.raise(Event::Ready);
         }
         Ok(Some(true))
-    }
-
-    fn commit_step(&mut self, handle: Handle, (name, value): Step<'_>, out: &mut Effects) {
-        self.commit_noted(handle, Note::Step { name, value }, out);
     }
 
     /// Carries out overdue expirations if MAXBYTES is set, as they may make room for the steps.
@@ -124,6 +120,10 @@ impl Queue {
         }
         Ok(())
     }
+}
+
+fn note_of<'a>((name, value): Step<'a>) -> Note<'a> {
+    Note::Step { name, value }
 }
 
 /// The last value of each name, in the order in which names come first.

@@ -5,12 +5,11 @@ use super::clock::Now;
 use super::instant::started_at;
 use super::job::{CompletionView, Handle, JobView, Life, Place, State};
 use super::note::Notes;
-use super::overdue::At;
+use super::overdue::{At, View};
 use super::state::done::Done;
 use super::state::jobs::Jobs;
 use super::state::schedule::merge;
 use super::state::store::Status;
-use super::Queue;
 
 /// What DQ.STATS shows beside the totals.
 #[allow(missing_docs, reason = "states are called as DQ.STATS calls them")]
@@ -87,6 +86,15 @@ impl Jobs {
         }
     }
 
+    /// The due time of the nth delayed job, counted from 1; an earlier one for a large number.
+    pub fn nth_due(&self, number: u64, now: Now) -> Option<u64> {
+        const MOST: u64 = 1000;
+        let seq = |handle| self.job(handle).seq();
+        let mut delayed = self.schedule().by_due(now.ms() + 1, seq);
+        let nth = delayed.nth(number.clamp(1, MOST) as usize - 1);
+        nth.map(|(due, _)| due)
+    }
+
     /// Shows for each part how many delayed and ready jobs are due in it. It computes that from ranks, without visiting
     /// the jobs.
     pub fn forecast(&self, forecast: &Forecast, mut show: impl FnMut(usize)) {
@@ -135,36 +143,29 @@ impl Done {
     }
 }
 
-impl Queue {
+impl<'q> View<'q> {
     /// The job of that id, if there is one.
-    pub fn get(&self, id: &[u8], now: Now) -> Option<JobView<'_>> {
-        let id = self.jobs().hashed(id);
-        match self.jobs().find(id) {
+    pub fn get(self, id: &[u8]) -> Option<JobView<'q>> {
+        let View { queue, jobs, at } = self;
+        let id = jobs.hashed(id);
+        match jobs.find(id) {
             Some(handle) => Some(JobView {
-                waits: self.waits_of(handle),
-                client: self.jobs().client_of(handle),
-                ..self.view(handle, now)
+                waits: queue.waits_of(handle),
+                client: jobs.client_of(handle),
+                ..self.job_in(handle, jobs.state_of(handle, at.now))
             }),
-            None => self.find_done(id).map(|handle| self.done().view(handle)),
+            None => queue.done().find(id).map(|it| queue.done().view(it)),
         }
     }
 
-    /// Bytes of ids, payloads, results and progress of done jobs: what DONEBYTES limits.
-    pub fn done_bytes(&self) -> u64 {
-        self.done().bytes()
+    fn has_due(self, handle: Handle) -> bool {
+        let flows = self.queue.flows();
+        flows.is_none_or(|it| it.has_due(handle, self.jobs))
     }
 
-    pub(super) fn view(&self, handle: Handle, now: Now) -> JobView<'_> {
-        self.view_in(handle, self.jobs().state_of(handle, now))
-    }
-
-    fn has_due(&self, handle: Handle) -> bool {
-        self.flows()
-            .is_none_or(|it| it.has_due(handle, self.jobs()))
-    }
-
-    fn view_in(&self, handle: Handle, state: State) -> JobView<'_> {
-        let job = self.jobs().job(handle);
+    fn job_in(self, handle: Handle, state: State) -> JobView<'q> {
+        let job = self.jobs.job(handle);
+        let next = self.jobs.successor(handle);
         let Status { due, life, .. } = job.status();
         JobView {
             id: job.id(),
@@ -175,12 +176,9 @@ impl Queue {
             life,
             failure: job.failure(),
             recurring: job.recurring().map(|it| (&it.rule.rule, it.occurrence)),
-            group: self.group_of(handle),
-            next: self
-                .jobs()
-                .successor(handle)
-                .map(|next| self.jobs().job(next).payload()),
-            notes: self.jobs().notes(handle),
+            group: self.queue.group_of(handle),
+            next: next.map(|next| self.jobs.job(next).payload()),
+            notes: self.jobs.notes(handle),
             started: (job.place() == Place::Reserved).then(|| started_at(life.token)),
             done: None,
             has_due: self.has_due(handle),
@@ -190,87 +188,74 @@ impl Queue {
     }
 
     /// Counts by state, and the ends of the schedule.
-    pub fn summary(&self, at: impl Into<At>) -> Summary {
-        let at = at.into();
-        let [delayed, ready, reserved, dead] = self.lens(at);
+    pub fn summary(self) -> Summary {
+        let View { jobs, at, .. } = self;
+        let [delayed, ready, reserved, dead] = self.lens();
         let now_ms = at.now.ms();
         // A ready job may be one that an overdue lease has made ready: the schedule does not hold it yet.
-        let oldest = self
-            .jobs()
-            .schedule()
-            .least_due()
-            .filter(|&due| due <= now_ms);
+        let oldest = jobs.schedule().least_due().filter(|&due| due <= now_ms);
         let oldest = oldest
-            .or_else(|| self.jobs().overdue_due(at))
+            .or_else(|| jobs.overdue_due(at))
             .filter(|_| ready > 0);
         Summary {
             delayed,
             ready,
             reserved,
             dead,
-            blocked: self.jobs().blocked_len(),
-            done: self.done_len(at),
-            next_due: self.jobs().next_due_at(at),
+            blocked: jobs.blocked_len(),
+            done: self.done_len(),
+            next_due: jobs.next_due_at(at),
             oldest_ready_ms: oldest.map(|due| now_ms - due),
         }
     }
 
-    /// The due time of the nth delayed job, counted from 1; an earlier one for a large number.
-    pub fn nth_due(&self, number: u64, now: Now) -> Option<u64> {
-        const MOST: u64 = 1000;
-        let seq = |handle| self.jobs().job(handle).seq();
-        let mut delayed = self.jobs().schedule().by_due(now.ms() + 1, seq);
-        let nth = delayed.nth(number.clamp(1, MOST) as usize - 1);
-        nth.map(|(due, _)| due)
-    }
-
     /// Shows jobs of one state in its own order.
-    pub fn peek(&self, peek: &Peek, at: impl Into<At>, mut each: impl FnMut(JobView<'_>)) {
-        let at = at.into();
+    pub fn peek(self, peek: &Peek, mut each: impl FnMut(JobView<'_>)) {
+        let at = self.at;
         let Peek { from, to, .. } = *peek;
         if peek.state == State::Done {
-            return self.peek_done(peek, at, each);
+            return self.peek_done(peek, each);
         }
         let until = |&(at, _): &(u64, Handle)| at <= to;
         let handle = |(_, handle)| handle;
-        let seq = |handle| self.jobs().job(handle).seq();
+        let seq = |handle| self.jobs.job(handle).seq();
         let mut show = |handles: &mut dyn Iterator<Item = Handle>| {
-            let are_so = handles.filter(|&it| self.jobs().seen_state(it, at) == Some(peek.state));
-            peek.show(are_so.map(|it| self.view_in(it, peek.state)), &mut each);
+            let are_so = handles.filter(|&it| self.jobs.seen_state(it, at) == Some(peek.state));
+            peek.show(are_so.map(|it| self.job_in(it, peek.state)), &mut each);
         };
         let now_ms = at.now.ms();
         match peek.state {
             State::Delayed => {
-                let delayed = self.jobs().schedule().by_due(from.max(now_ms + 1), seq);
+                let delayed = self.jobs.schedule().by_due(from.max(now_ms + 1), seq);
                 show(&mut delayed.take_while(until).map(handle));
             }
             State::Ready => {
                 let dues = from..=now_ms.min(to);
-                let ready = self.jobs().schedule().by_rank(dues.clone(), seq);
+                let ready = self.jobs.schedule().by_rank(dues.clone(), seq);
                 let count = usize::try_from(peek.count).unwrap_or(usize::MAX);
-                let back = self.jobs().overdue_by_rank(dues, count, at);
-                let rank = |&handle: &Handle| self.jobs().rank(handle);
+                let back = self.jobs.overdue_by_rank(dues, count, at);
+                let rank = |&handle: &Handle| self.jobs.rank(handle);
                 show(&mut merge(ready, back.into_iter(), |a, b| {
                     rank(a) <= rank(b)
                 }));
             }
             State::Reserved => {
-                let leases = self.jobs().leases_from(from.max(at.ended_ms + 1));
+                let leases = self.jobs.leases_from(from.max(at.ended_ms + 1));
                 show(&mut leases.take_while(until).map(handle));
             }
             State::Blocked => {
                 let is_within = |&handle: &Handle| {
-                    let due = self.has_due(handle).then(|| self.jobs().job(handle).due());
+                    let due = self.has_due(handle).then(|| self.jobs.job(handle).due());
                     match due {
                         Some(due) => (from..=to).contains(&due),
                         None => !peek.is_bounded,
                     }
                 };
-                show(&mut self.jobs().blocked().iter().map(handle).filter(is_within));
+                show(&mut self.jobs.blocked().iter().map(handle).filter(is_within));
             }
             State::Dead => {
-                let dead = self.jobs().dead().iter_from(from);
-                let died = self.jobs().overdue_dead(from, at);
+                let dead = self.jobs.dead().iter_from(from);
+                let died = self.jobs.overdue_dead(from, at);
                 let dead = merge(dead, died, |a, b| a.0 <= b.0);
                 show(&mut dead.take_while(until).map(handle));
             }
@@ -278,17 +263,18 @@ impl Queue {
         }
     }
 
-    fn peek_done(&self, peek: &Peek, at: At, show: impl FnMut(JobView<'_>)) {
-        let done = self.done().iter_from(peek.from);
-        let done = done.filter(|&it| !self.done().is_over(it, at));
-        let done = done.map(|it| self.done().view(it));
+    fn peek_done(self, peek: &Peek, show: impl FnMut(JobView<'_>)) {
+        let done = self.queue.done().iter_from(peek.from);
+        let done = done.filter(|&it| !self.queue.done().is_over(it, self.at));
+        let done = done.map(|it| self.queue.done().view(it));
         peek.show(done.take_while(|job| job.at() <= peek.to), show);
     }
 
     /// Done jobs whose time is not over, and that DONELEN keeps.
-    pub(super) fn done_len(&self, at: At) -> usize {
-        let len = self.done().len() - self.done().over_by(at.ended_ms);
-        match self.settings().done_limits.len {
+    pub(super) fn done_len(self) -> usize {
+        let View { queue, at, .. } = self;
+        let len = queue.done().len() - queue.done().over_by(at.ended_ms);
+        match queue.settings().done_limits.len {
             most if most != 0 && at.ended_ms != 0 => len.min(most as usize),
             _ => len,
         }
@@ -296,36 +282,36 @@ impl Queue {
 
     /// One step of a scan over all jobs: every job that is there throughout is shown at least once
     /// before the cursor is 0 again.
-    pub fn scan(&self, cursor: u64, at: impl Into<At>, mut show: impl FnMut(JobView<'_>)) -> u64 {
-        let at = at.into();
-        if self.has_done() {
-            return self.scan_all(cursor, at, show);
+    pub fn scan(self, cursor: u64, mut show: impl FnMut(JobView<'_>)) -> u64 {
+        if self.queue.has_done() {
+            return self.scan_all(cursor, show);
         }
-        self.jobs().scan(cursor, |handle| {
-            if !self.jobs().is_purged(handle) {
-                let state = self.jobs().seen_state(handle, at);
+        self.jobs.scan(cursor, |handle| {
+            if !self.jobs.is_purged(handle) {
+                let state = self.jobs.seen_state(handle, self.at);
                 state
                     .into_iter()
-                    .for_each(|state| show(self.view_in(handle, state)));
+                    .for_each(|state| show(self.job_in(handle, state)));
             }
         })
     }
 
-    /// As [`Queue::scan`], if there are done jobs. Both indexes order ids by the same hash. A step ends in both where
+    /// As [`View::scan`], if there are done jobs. Both indexes order ids by the same hash. A step ends in both where
     /// the shorter one ends, so that a job is seen whichever index it is in by then.
-    fn scan_all(&self, cursor: u64, at: At, mut show: impl FnMut(JobView<'_>)) -> u64 {
+    fn scan_all(self, cursor: u64, mut show: impl FnMut(JobView<'_>)) -> u64 {
+        let (jobs, all_done, at) = (self.jobs, self.queue.done(), self.at);
         let (mut handles, mut done) = (Vec::new(), Vec::new());
         let ends = [
-            self.jobs().scan(cursor, |handle| handles.push(handle)),
-            self.done().scan(cursor, |handle| done.push(handle)),
+            jobs.scan(cursor, |handle| handles.push(handle)),
+            all_done.scan(cursor, |handle| done.push(handle)),
         ];
         // 0 says that an index has been read to its end.
         let end = ends.into_iter().filter(|&end| end != 0).min().unwrap_or(0);
-        let jobs = handles.into_iter().filter(|&it| !self.jobs().is_purged(it));
-        let jobs = jobs.filter_map(|it| Some(self.view_in(it, self.jobs().seen_state(it, at)?)));
-        let done = done.into_iter().filter(|&it| !self.done().is_over(it, at));
-        let all = jobs.chain(done.map(|it| self.done().view(it)));
-        let is_within = |job: &JobView<'_>| end == 0 || self.jobs().hashed(job.id).cursor() < end;
+        let held = handles.into_iter().filter(|&it| !jobs.is_purged(it));
+        let held = held.filter_map(|it| Some(self.job_in(it, jobs.seen_state(it, at)?)));
+        let done = done.into_iter().filter(|&it| !all_done.is_over(it, at));
+        let all = held.chain(done.map(|it| all_done.view(it)));
+        let is_within = |job: &JobView<'_>| end == 0 || jobs.hashed(job.id).cursor() < end;
         all.filter(is_within).for_each(&mut show);
         end
     }

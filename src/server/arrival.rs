@@ -107,7 +107,7 @@ impl Arrival {
         }
         clock::with_mint(|mint| {
             mint.raise_id(self.id);
-            mint.raise_token(queue.token_floor().max(self.token));
+            mint.raise_token(queue.jobs().token_floor().max(self.token));
         });
         Ok(self.is_dropped)
     }
@@ -118,7 +118,7 @@ impl Arrival {
     /// clock was then.
     fn check_reach(&self, queue: &Queue) -> Result<(), QueueError> {
         let own: Mint = clock::with_mint(|mint| *mint);
-        let token = queue.token_floor().max(self.token);
+        let token = queue.jobs().token_floor().max(self.token);
         let (ms, seq) = self.id;
         let is_near = (token >> TOKEN_MS_SHIFT <= latest_ms() || token <= own.token())
             && (ms <= latest_ms() || self.id <= own.id())

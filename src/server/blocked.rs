@@ -2,6 +2,7 @@
 //! and how their waits end, is in [`super::waits`]; those that wait for a batch in [`filling`].
 
 pub mod filling;
+mod tickets;
 
 use super::agenda;
 use super::api::acl::Call;
@@ -15,10 +16,11 @@ use crate::queue::job::State;
 use crate::queue::Queue;
 use filling::{Fill, Filling};
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Arc;
+use tickets::Tickets;
 
 /// What POP and BPOP ask for.
 #[derive(Clone, Copy, Debug, Default)]
@@ -80,8 +82,8 @@ struct BlockedPop {
 /// Tickets of the clients that wait on one key. MAXRESERVED holds back `leasing`, not `noack`.
 #[derive(Default)]
 struct ClientsOfKey {
-    leasing: BTreeSet<u64>,
-    noack: BTreeSet<u64>,
+    leasing: Tickets,
+    noack: Tickets,
     /// Those with FILL, of both kinds, if there was any.
     filling: Option<Box<Filling>>,
     /// The key may hold a queue that is kept only for these clients.
@@ -123,7 +125,7 @@ thread_local! {
 }
 
 impl ClientsOfKey {
-    fn of(&mut self, request: PopRequest) -> &mut BTreeSet<u64> {
+    fn of(&mut self, request: PopRequest) -> &mut Tickets {
         if request.noack {
             &mut self.noack
         } else {
@@ -148,7 +150,7 @@ impl ClientsOfKey {
                 let filling = self.filling.as_mut();
                 filling.map(|it| it.remove(ticket, request.noack));
             }
-            None => drop(self.of(request).remove(&ticket)),
+            None => self.of(request).remove(ticket),
         }
     }
 
@@ -205,9 +207,6 @@ impl BlockedPops {
                     by_key.remove(key);
                 }
             }
-            if by_key.is_empty() {
-                self.by_key.remove(&waiter.db);
-            }
         }
         Some((waiter, left))
     }
@@ -261,8 +260,8 @@ fn kinds_there(db: c_int, key: &[u8]) -> Kinds {
     REGISTRY.with_borrow(|registry| {
         let clients = registry.clients_of(db, key);
         clients.map_or(Kinds::default(), |clients| Kinds {
-            leasing: !clients.leasing.is_empty(),
-            noack: !clients.noack.is_empty(),
+            leasing: clients.leasing.len() > 0,
+            noack: clients.noack.len() > 0,
             filling: clients.filling_len() > 0,
         })
     })
@@ -328,22 +327,38 @@ pub fn block<'a>(
     REGISTRY.with_borrow_mut(|registry| registry.add(ticket, names, waiter));
 }
 
-/// The request of the client that has waited longest on a key, among those that it can serve. A full
-/// MAXRESERVED or GROUPMAX holds back all clients that do not pop with NOACK, and FILL those whose batch is not full.
+/// The client that has waited longest on a key.
+pub struct First {
+    pub ticket: u64,
+    pub request: PopRequest,
+    /// The key, if it waits on no other.
+    pub only_key: Option<Arc<[u8]>>,
+}
+
+/// The first client on a key among those that it can serve. A full MAXRESERVED or GROUPMAX holds back all clients that do
+/// not pop with NOACK, and FILL those whose batch is not full.
 pub fn first_in_line(
     (db, key): (c_int, &[u8]),
     only_noack: bool,
     queue: &Queue,
     now: Now,
-) -> Option<(u64, PopRequest)> {
+) -> Option<First> {
     REGISTRY.with_borrow_mut(|registry| {
         let clients = registry.by_key.get_mut(&db)?.get_mut(key)?;
         let leasing = clients.leasing.first().filter(|_| !only_noack);
-        let plain = leasing.into_iter().chain(clients.noack.first()).copied();
+        let plain = leasing.into_iter().chain(clients.noack.first());
         let filling = clients.filling.as_mut();
         let filling = filling.and_then(|it| it.first(ready(queue, now), only_noack, now.ms()));
         let ticket = plain.chain(filling).min()?;
-        Some((ticket, registry.waiters.get(ticket)?.request))
+        let waiter = registry.waiters.get(ticket)?;
+        Some(First {
+            ticket,
+            request: waiter.request,
+            only_key: match &waiter.keys[..] {
+                [only] => Some(Arc::clone(only)),
+                _ => None,
+            },
+        })
     })
 }
 
@@ -353,7 +368,7 @@ fn rounded_up(now: Now) -> u64 {
 }
 
 fn ready(queue: &Queue, now: Now) -> usize {
-    queue.len(Some(State::Ready), now)
+    queue.at(now).len(Some(State::Ready))
 }
 
 fn with_filling<T>(db: c_int, key: &[u8], then: impl FnOnce(&mut Filling) -> T) -> Option<T> {
@@ -372,10 +387,11 @@ pub fn attention_to_filling(db: c_int, key: &[u8], queue: &Queue, now: Now) -> O
         filling.note(ready, rounded_up(now));
         let due = [false, true].map(|noack| {
             let any = filling.has_any(ready, noack, now.ms());
-            any.then(|| queue.next_delivery(now, noack)).flatten()
+            any.then(|| queue.serving().next_delivery(now, noack))
+                .flatten()
         });
         let coming = filling.lacks(ready);
-        let coming = coming.and_then(|lacks| queue.nth_due(lacks, now));
+        let coming = coming.and_then(|lacks| queue.jobs().nth_due(lacks, now));
         let ends = filling.next_end(now.ms());
         due.into_iter().flatten().chain(coming).chain(ends).min()
     })?
@@ -434,14 +450,6 @@ pub fn named_before(
         let before = waiter.keys.iter().take_while(|other| ***other != *key);
         let such = before.filter(|other| is_such(waiter.db, other));
         (such.cloned().collect(), waiter.keys.len())
-    })
-}
-
-/// How many keys the client waits on.
-pub fn keys_named(ticket: u64) -> usize {
-    REGISTRY.with_borrow(|registry| {
-        let waiter = registry.waiters.get(ticket);
-        waiter.map_or(0, |waiter| waiter.keys.len())
     })
 }
 

@@ -320,6 +320,7 @@ fn attention_at(queue: &Queue, waiting: Kinds, now: Now) -> u64 {
     if waiting.without_fill() {
         at = at.min(
             queue
+                .serving()
                 .next_delivery(now, waiting.noack)
                 .unwrap_or(agenda::IDLE),
         );

@@ -9,11 +9,12 @@
 //! Both ways keep the order of the line: a command serves nobody if the timer has work on the key
 //! already.
 
+use super::agenda::{self, Name};
 use super::api::{Ctx, KeyName};
 use super::blocked::{self, PopRequest};
+use super::clock;
 use super::queue_value::Value;
 use super::waits::{BlockedClient, DeliveredJobs, Occasion, OwnDelivery, OwnExtras, WaitEnd};
-use super::{agenda, clock};
 use crate::queue::budget::OUT_OF_TURN;
 use crate::queue::clock::Now;
 use crate::queue::deliver::Delivery;
@@ -24,14 +25,14 @@ const BYTES_OF_STEP: usize = 4096;
 
 /// Clients that were taken out of the line, each with its reply. Dropping this answers them, also
 /// when a panic unwinds: no other code would.
-pub struct Served<'a> {
+pub struct Served<'a, C: IntoIterator<Item = (BlockedClient, WaitEnd)> + Default> {
     pub occasion: Occasion<'a>,
-    pub clients: Vec<(BlockedClient, WaitEnd)>,
+    pub clients: C,
 }
 
-impl Drop for Served<'_> {
+impl<C: IntoIterator<Item = (BlockedClient, WaitEnd)> + Default> Drop for Served<'_, C> {
     fn drop(&mut self) {
-        for (client, end) in self.clients.drain(..) {
+        for (client, end) in std::mem::take(&mut self.clients) {
             client.answer(self.occasion, end);
         }
     }
@@ -53,18 +54,20 @@ pub fn by_command<'a>(
     value: &mut Value,
     now: Now,
     effects: &mut Effects,
-) -> Option<Served<'a>> {
+) -> Option<Served<'a, Option<(BlockedClient, WaitEnd)>>> {
     let (db, name) = (ctx.selected_db(), key.bytes());
     let armed_for = value.armed_for;
     let queue = value.queue();
     let has_come = |instant: Option<u64>| instant.is_some_and(|at| at <= now.ms());
-    let only_noack = queue.serves_only_noack(now);
-    let (ticket, request) = blocked::first_in_line((db, name), only_noack, queue, now)?;
-    if !has_come(queue.next_delivery(now, request.noack)) || request.count.is_some() {
+    let only_noack = queue.serving().serves_only_noack(now);
+    let first = blocked::first_in_line((db, name), only_noack, queue, now)?;
+    let (ticket, request, only_key) = (first.ticket, first.request, first.only_key?);
+    // Where others are served, a client with NOACK may be, too.
+    if only_noack && !has_come(queue.serving().next_delivery(now, true)) || request.count.is_some()
+    {
         return None;
     }
-    let is_for_timer = armed_for <= now.ms() || has_come(queue.next_event());
-    if is_for_timer || blocked::keys_named(ticket) != 1 {
+    if armed_for <= now.ms() || has_come(queue.next_event()) {
         return None;
     }
     let occasion = Occasion::of_command(ctx)?;
@@ -76,20 +79,17 @@ pub fn by_command<'a>(
         return None;
     }
     let client = blocked::take(ticket, Some(name))?;
-    let end = jobs_of(name, request, jobs);
-    Some(Served {
-        occasion,
-        clients: vec![(client, end)],
-    })
+    let clients = Some((client, jobs_of(only_key, request, jobs)));
+    Some(Served { occasion, clients })
 }
 
 /// The reply to this request.
-pub fn jobs_of(key: &[u8], request: PopRequest, jobs: Vec<OwnDelivery>) -> WaitEnd {
+pub fn jobs_of(key: Name, request: PopRequest, jobs: Vec<OwnDelivery>) -> WaitEnd {
     let Some(reply) = request.reply else {
         return WaitEnd::Nothing;
     };
     WaitEnd::Jobs(DeliveredJobs {
-        key: key.to_vec(),
+        key,
         many: request.count.is_some(),
         with_due: request.with_due,
         jobs,
@@ -109,22 +109,15 @@ pub fn pop(
     // Most clients ask for one job.
     let mut jobs = Vec::with_capacity(usize::from(request.count.is_none()));
     clock::with_mint(|mint| {
-        let mut keep = |delivery: Delivery<'_>| {
-            jobs.push(OwnDelivery {
-                id: delivery.id.to_vec(),
-                payload: delivery.payload.to_vec(),
-                attempts: delivery.attempts,
-                lease: delivery.lease,
-                due: delivery.due,
-                extras: delivery.extras.map(OwnExtras::of),
-            });
-        };
+        let mut keep = |delivery: Delivery<'_>| jobs.push(OwnDelivery::of(delivery));
         value
             .queue()
             .take(&pop, now, mint, effects, steps, &mut keep)
     });
-    let len =
-        |job: &OwnDelivery| job.payload.len() + job.extras.as_ref().map_or(0, OwnExtras::steps_len);
+    let len = |job: &OwnDelivery| {
+        let steps = job.extras.as_ref().map_or(0, OwnExtras::steps_len);
+        job.content().1.len() + steps
+    };
     let bytes: usize = jobs.iter().map(len).sum();
     *steps = steps.saturating_sub(jobs.len() + bytes / BYTES_OF_STEP);
     jobs

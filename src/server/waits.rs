@@ -18,7 +18,7 @@ use super::api::acl::{self, Call};
 use super::api::{api, guarded, Ctx, KeyName, OwnString, RawString, ERR, OK};
 use super::timer::{self, Fired};
 use crate::queue::after::{JobResult, Outcome};
-use crate::queue::deliver::Lease;
+use crate::queue::deliver::{Delivery, Lease};
 use crate::queue::extras::Extras;
 use crate::queue::job::TermsShown;
 use crate::queue::note::Notes;
@@ -37,12 +37,35 @@ pub type Answer = Box<dyn Fn(Ctx<'_>)>;
 /// One delivered job, copied out of the queue: the reply is written after the delivery.
 #[derive(Clone, Debug)]
 pub struct OwnDelivery {
-    pub id: Vec<u8>,
-    pub payload: Vec<u8>,
+    /// The id, and behind it the payload.
+    content: Vec<u8>,
+    id_len: usize,
     pub attempts: u32,
     pub lease: Option<Lease>,
     pub due: u64,
     pub extras: Option<OwnExtras>,
+}
+
+impl OwnDelivery {
+    pub fn of(delivery: Delivery<'_>) -> Self {
+        let (id, payload) = (delivery.id, delivery.payload);
+        let mut content = Vec::with_capacity(id.len() + payload.len());
+        content.extend_from_slice(id);
+        content.extend_from_slice(payload);
+        OwnDelivery {
+            content,
+            id_len: id.len(),
+            attempts: delivery.attempts,
+            lease: delivery.lease,
+            due: delivery.due,
+            extras: delivery.extras.map(OwnExtras::of),
+        }
+    }
+
+    /// Its id and its payload.
+    pub fn content(&self) -> (&[u8], &[u8]) {
+        self.content.split_at(self.id_len)
+    }
 }
 
 /// What the client asked for beside the job.
@@ -106,7 +129,7 @@ impl OwnResult {
 
 /// Jobs for a blocked client.
 pub struct DeliveredJobs {
-    pub key: Vec<u8>,
+    pub key: Arc<[u8]>,
     /// The reply is an array of jobs, not one job.
     pub many: bool,
     pub with_due: bool,

@@ -4,6 +4,7 @@
 
 use super::agenda::{Due, Name};
 use super::api::{caught, log_bug, shown, OwnString};
+use super::blocked::First;
 use super::key::OpenKey;
 use super::order::Order;
 use super::queue_value::Value;
@@ -19,6 +20,7 @@ use crate::queue::effects::Effects;
 use crate::storage::broken::there;
 use std::collections::VecDeque;
 use std::ffi::c_int;
+use std::sync::Arc;
 
 /// So many keys that a client waits on cost one step.
 const KEYS_OF_STEP: usize = 16;
@@ -305,7 +307,7 @@ fn run_turn(fired: Fired<'_>, due: &Due, now: Now, share: usize, order: &Order) 
             value.announce(now, effects);
             let queue = value.queue();
             let left = queue.expire_overdue(now, share, effects);
-            let followed = share - queue.follow_up_within(left, now, effects);
+            let followed = share - queue.follow_up(left, now, effects);
             let mut left = share;
             let may = |ticket| blocked::is_allowed(ctx, ticket, raw_name.name());
             let serving = Serving {
@@ -345,13 +347,16 @@ fn serve(
     let Serving { due, now, .. } = serving;
     let (db, name) = (due.db, &*due.name);
     while *steps > 0 {
-        let only_noack = value.queue().serves_only_noack(now);
+        let only_noack = value.queue().serving().serves_only_noack(now);
         let queue = value.queue();
         let first = blocked::first_in_line((db, name), only_noack, queue, now);
-        let Some((ticket, request)) = first else {
+        let Some(First {
+            ticket, request, ..
+        }) = first
+        else {
             break;
         };
-        let delivery = value.queue().next_delivery(now, request.noack);
+        let delivery = value.queue().serving().next_delivery(now, request.noack);
         let Some(since) = delivery.filter(|&instant| instant <= now.ms()) else {
             break;
         };
@@ -364,7 +369,7 @@ fn serve(
             if jobs.is_empty() {
                 break;
             }
-            serve::jobs_of(name, request, jobs)
+            serve::jobs_of(Arc::clone(&due.name), request, jobs)
         } else {
             *steps = steps.saturating_sub(1);
             WaitEnd::Denied(name.to_vec())

@@ -12,7 +12,7 @@ const QUIET_MS: u64 = 60_000;
 
 thread_local! {
     static ZONES: RefCell<Option<Zones>> = const { RefCell::new(None) };
-    static TOLD_MS: Cell<u64> = const { Cell::new(0) };
+    static LOGGED_MS: Cell<u64> = const { Cell::new(0) };
 }
 
 fn with_zones<T>(use_them: impl FnOnce(&mut Zones) -> T) -> T {
@@ -32,8 +32,8 @@ pub fn database() -> (u64, bool) {
 /// Logs an unknown zone. Rules with it continue with the offset of their last instant.
 pub fn log_unknown(name: &[u8]) {
     let now_ms = clock::real().ms();
-    if now_ms.abs_diff(TOLD_MS.get()) >= QUIET_MS {
-        TOLD_MS.set(now_ms);
+    if now_ms.abs_diff(LOGGED_MS.get()) >= QUIET_MS {
+        LOGGED_MS.set(now_ms);
         let name = name.escape_ascii();
         let what = format!(
             "time zone '{name}' is unknown here: its jobs continue with the offset of their last instant"

@@ -10,6 +10,7 @@
 //! ```
 
 use super::allocated::allocated;
+use super::prefetch::prefetch;
 use super::relocate::{move_one, move_vec, Mover};
 
 const PAGE_BITS: u32 = 8;
@@ -96,6 +97,11 @@ impl<T> Sparse<T> {
         let (page, bit) = split(number);
         let [page] = &**self.pages.get(page)?.as_ref()?;
         page.has(bit).then(|| &page.values[page.place(bit)])
+    }
+
+    /// Prefetches the value of a number, if it has one.
+    pub fn prefetch(&self, number: u32) {
+        self.get(number).into_iter().for_each(prefetch);
     }
 
     /// Gives a number a value, in place of the one that it has.

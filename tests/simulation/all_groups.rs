@@ -134,12 +134,12 @@ fn a_job_that_comes_after_the_purge_of_many_groups_is_served() {
     let Stage { queue, out, .. } = &mut stage;
     assert_eq!(queue.purge(Some(State::Ready), now(), out), 20_000);
     assert!(queue.has_leftovers());
-    assert_eq!(queue.group_len(b"7", now()), 0);
+    assert_eq!(queue.at(now()).group_len(b"7"), 0);
     stage.add(20_003, 0);
     assert_eq!(stage.pop(), Some(b"20003".to_vec()));
     assert_eq!(stage.pop(), None);
     stage.queue.work_off(usize::MAX);
     assert!(!stage.queue.has_leftovers());
-    assert_eq!(stage.queue.groups_at(now()).len(), 2);
+    assert_eq!(stage.queue.at(now()).groups().len(), 2);
     stage.queue.check_invariants().unwrap();
 }

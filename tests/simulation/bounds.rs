@@ -462,12 +462,21 @@ fn settings_end_where_the_contract_says() {
 #[test]
 fn a_queue_tells_the_largest_numbers_it_has_seen() {
     let mut queue = furnished();
-    assert_eq!((queue.token_floor(), queue.jobs().order_floor()), (7, 3));
+    assert_eq!(
+        (queue.jobs().token_floor(), queue.jobs().order_floor()),
+        (7, 3)
+    );
     let floors = |seq, death, token| Effect::Floors { seq, death, token };
     queue.apply(&floors(50, 40, 30)).unwrap();
-    assert_eq!((queue.token_floor(), queue.jobs().order_floor()), (30, 50));
+    assert_eq!(
+        (queue.jobs().token_floor(), queue.jobs().order_floor()),
+        (30, 50)
+    );
     queue.apply(&floors(5, 60, 3)).unwrap();
-    assert_eq!((queue.token_floor(), queue.jobs().order_floor()), (30, 60));
+    assert_eq!(
+        (queue.jobs().token_floor(), queue.jobs().order_floor()),
+        (30, 60)
+    );
 }
 
 #[test]

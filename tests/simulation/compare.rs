@@ -7,6 +7,7 @@ use crate::model::{Job, Link, Model, Phase, LAST};
 use crate::op::{AddOp, Reply};
 use crate::rng::Rng;
 use dq::queue::after::Waits;
+use dq::queue::budget::FOLLOWED;
 use dq::queue::clock::Now;
 use dq::queue::codec::decode;
 use dq::queue::effects::Effects;
@@ -36,10 +37,10 @@ struct Comparison<'a> {
 pub fn compare(queue: &Queue, model: &Model, now: Now, rng: &mut Rng) -> Result<(), String> {
     // The rate window of a copy is empty.
     let rate_used = model.rate_used(now.us());
-    equal("rate-used", queue.rate_used(now), rate_used)?;
+    equal("rate-used", queue.serving().rate_used(now), rate_used)?;
     for name in model.own.keys() {
         let used = model.group_used(&Some(name.clone()), now.us());
-        let seen = queue.group_seen(name, now).map(|seen| seen.rate_used);
+        let seen = queue.at(now).group_seen(name).map(|seen| seen.rate_used);
         equal("rate-used of a group", seen, Some(used))?;
     }
     let mut totals = queue.totals().clone();
@@ -58,7 +59,7 @@ pub fn compare(queue: &Queue, model: &Model, now: Now, rng: &mut Rng) -> Result<
     let mut out = Effects::default();
     out.know_zones(zone_of);
     expired.expire_overdue(now, usize::MAX, &mut out);
-    expired.follow_up(now, &mut out);
+    expired.follow_up(FOLLOWED, now, &mut out);
     totals.add(expired.totals());
     let comparison = Comparison {
         queue: &expired,
@@ -92,7 +93,7 @@ impl Comparison<'_> {
 
     fn summary(&self) -> Result<(), String> {
         let now = self.now.us();
-        let summary = self.queue.summary(self.now);
+        let summary = self.queue.at(self.now).summary();
         let counts = [
             summary.delayed,
             summary.ready,
@@ -103,12 +104,12 @@ impl Comparison<'_> {
         ];
         let expected = State::ALL.map(|state| self.model.count(state, now));
         equal("STATS: jobs by state", counts, expected)?;
-        let lens = State::ALL.map(|state| self.queue.len(Some(state), self.now));
+        let lens = State::ALL.map(|state| self.queue.at(self.now).len(Some(state)));
         equal("LEN by state", lens, expected)?;
         equal("bytes", self.queue.bytes(), self.model.bytes())?;
         let done_bytes = self.model.done_bytes();
-        equal("done-bytes", self.queue.done_bytes(), done_bytes)?;
-        equal("LEN", self.queue.len(None, self.now), self.model.live())?;
+        equal("done-bytes", self.queue.done().bytes(), done_bytes)?;
+        equal("LEN", self.queue.at(self.now).len(None), self.model.live())?;
         self.groups()?;
         let times = (summary.next_due, summary.oldest_ready_ms);
         let expected = (self.model.next_due(now), self.model.oldest_ready(now));
@@ -118,7 +119,7 @@ impl Comparison<'_> {
     /// Groups: by GROUPS, by LEN, and as STATS counts them.
     fn groups(&self) -> Result<(), String> {
         let (mut cursor, mut shown) = (0, Vec::new());
-        let groups = self.queue.groups_at(self.now);
+        let groups = self.queue.at(self.now).groups();
         let mut set = Vec::new();
         loop {
             cursor = groups.scan(cursor, false, |group| {
@@ -140,13 +141,13 @@ impl Comparison<'_> {
         let expected = self.model.groups();
         equal("STATS: groups", groups.len(), expected.len())?;
         for (name, waiting, reserved) in &expected {
-            let of_it = self.queue.group_len(name, self.now);
+            let of_it = self.queue.at(self.now).group_len(name);
             equal("LEN GROUP", of_it, waiting + reserved)?;
         }
         for name in expected.iter().map(|it| &it.0).chain(&set) {
             let group = Some(name.clone());
             let own = self.model.own_of(&group);
-            let seen = self.queue.group_seen(name, self.now);
+            let seen = self.queue.at(self.now).group_seen(name);
             equal("GROUPGET", seen.map(|seen| seen.own), Some(own))?;
         }
         equal("GROUPS", shown, expected)
@@ -165,7 +166,7 @@ impl Comparison<'_> {
             prefix: usize::MAX,
             is_bounded: false,
         };
-        self.queue.peek(&all, self.now, |view| {
+        self.queue.at(self.now).peek(&all, |view| {
             if result.is_ok() {
                 result = self.job(state, &view, expected.next());
             }
@@ -185,14 +186,14 @@ impl Comparison<'_> {
         if !same_fields(view, job, self.now) {
             return differs("PEEK: a job's fields");
         }
-        let next = self.queue.next_instants(view.id, 4, self.now, zone_of);
+        let next = self.queue.at(self.now).next_instants(view.id, 4, zone_of);
         let expected = self.model.next_instants(job, 4, self.now.ms());
         if next.as_ref() != Some(&expected) {
             return Err(format!(
                 "NEXT\n  queue: {next:?}\n  model: {expected:?}\n  {job:?}"
             ));
         }
-        let got = self.queue.get(view.id, self.now);
+        let got = self.queue.at(self.now).get(view.id);
         let plain = got.clone().map(|got| JobView {
             waits: None,
             client: None,
@@ -235,7 +236,8 @@ impl Comparison<'_> {
         };
         let mut shown = Vec::new();
         self.queue
-            .peek(&peek, self.now, |view| shown.push(view.id.to_vec()));
+            .at(self.now)
+            .peek(&peek, |view| shown.push(view.id.to_vec()));
         let within = |job: &&Job| {
             let is_named = !job.is_blocked() || job.named_due().is_some();
             is_named && (peek.from..=peek.to).contains(&job.at())
@@ -309,7 +311,7 @@ impl Comparison<'_> {
     }
 
     fn settings(&self) -> Result<(), String> {
-        equal("CFGGET", self.queue.settings(), &self.model.settings)?;
+        equal("CFGGET", &**self.queue.settings(), &self.model.settings)?;
         let paused = self.model.paused(self.now.us());
         equal("paused", self.queue.paused(self.now), paused)?;
         let disposable = self.model.is_disposable();
@@ -322,7 +324,8 @@ impl Comparison<'_> {
         loop {
             cursor = self
                 .queue
-                .scan(cursor, self.now, |view| shown.push(view.id.to_vec()));
+                .at(self.now)
+                .scan(cursor, |view| shown.push(view.id.to_vec()));
             if cursor == 0 {
                 break;
             }
@@ -398,7 +401,7 @@ impl Comparison<'_> {
 
     /// A delivery succeeds at that instant and not before, if nothing else happens.
     fn next_delivery(&self, noack: bool) -> Result<(), String> {
-        let next = self.queue.next_delivery(self.now, noack);
+        let next = self.queue.serving().next_delivery(self.now, noack);
         let would = |us: u64| self.model.would_deliver(us, noack);
         let what = format!("a delivery succeeds now; next delivery {next:?}, noack {noack}");
         let now_ms = self.now.ms();

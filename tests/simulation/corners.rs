@@ -40,7 +40,7 @@ fn a_step_settles_no_more_than_its_budget() {
     for (budget, left, reserved) in [(3, 0, 7), (1, 0, 6), (4, 0, 2), (10, 8, 0), (5, 5, 0)] {
         assert_eq!(queue.expire_overdue(later, budget, &mut out), left);
         let as_shown = At::as_shown(later);
-        assert_eq!(queue.len(Some(State::Reserved), as_shown), reserved);
+        assert_eq!(queue.at(as_shown).len(Some(State::Reserved)), reserved);
     }
 }
 

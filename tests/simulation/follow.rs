@@ -114,7 +114,7 @@ impl Follower {
             let applied = self.queue.apply(&effect);
             applied.map_err(|error| format!("{effect:?} is refused: {error}"))?;
         }
-        self.mint.raise_token(self.queue.token_floor());
+        self.mint.raise_token(self.queue.jobs().token_floor());
         // The freeing of purged jobs lags behind on some followers, up to the limit.
         self.queue.work_off(effects.len() % 3);
         Ok(())
@@ -148,7 +148,7 @@ impl Log {
 pub fn same(what: &str, master: &Queue, other: &Queue) -> Result<(), String> {
     if digest(master) == digest(other) {
         // Ends that are still to be carried out hold results, for a while.
-        let bytes = |queue: &Queue| (queue.bytes(), queue.done_bytes());
+        let bytes = |queue: &Queue| (queue.bytes(), queue.done().bytes());
         return match master.has_flow_work() {
             true => Ok(()),
             false => equal(what, bytes(other), bytes(master)),

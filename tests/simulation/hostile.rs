@@ -188,7 +188,7 @@ fn instants(queue: &Queue) -> Vec<Now> {
     let now = Now::from_ms(1_700_000_000_000);
     let next = [
         queue.next_event(),
-        queue.next_delivery(now, true),
+        queue.serving().next_delivery(now, true),
         queue.jobs().next_due(Now::from_ms(0)),
     ];
     let mut instants: Vec<Now> = next.into_iter().flatten().map(Now::from_ms).collect();
@@ -199,7 +199,9 @@ fn instants(queue: &Queue) -> Vec<Now> {
 fn ids(queue: &Queue, now: Now) -> Vec<Id> {
     let (mut ids, mut cursor) = (vec![b"new".to_vec()], 0);
     while ids.len() < 4 {
-        cursor = queue.scan(cursor, now, |view| ids.push(view.id.to_vec()));
+        cursor = queue
+            .at(now)
+            .scan(cursor, |view| ids.push(view.id.to_vec()));
         if cursor == 0 {
             break;
         }
@@ -212,7 +214,7 @@ fn ids(queue: &Queue, now: Now) -> Vec<Id> {
 fn tokens(queue: &Queue, now: Now) -> Vec<(Id, Vec<u8>)> {
     let (mut tokens, mut cursor) = (Vec::new(), 0);
     loop {
-        cursor = queue.scan(cursor, now, |view| {
+        cursor = queue.at(now).scan(cursor, |view| {
             if view.state == State::Reserved {
                 let token = view.life.token.to_string();
                 tokens.push((view.id.to_vec(), token.into_bytes()));
@@ -384,16 +386,16 @@ fn everything(ids: &[Id]) -> Vec<Op> {
 fn look(queue: &Queue, reply: &Reply, now: Now) {
     if let Reply::Jobs(jobs) = reply {
         for job in jobs {
-            let _ = queue.get(&job.id, now);
+            let _ = queue.at(now).get(&job.id);
         }
     }
     let counted: usize = State::ALL
-        .map(|state| queue.len(Some(state), now))
+        .map(|state| queue.at(now).len(Some(state)))
         .iter()
         .sum();
-    assert!(counted >= queue.len(None, now));
+    assert!(counted >= queue.at(now).len(None));
     assert!(queue.memory_bytes() > 0);
-    queue.summary(now);
+    queue.at(now).summary();
 }
 
 /// A queue with jobs, chosen by a byte: see `FURNITURE`.

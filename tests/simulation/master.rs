@@ -4,6 +4,7 @@ use crate::op::{AddOp, AfterOp, Delivered, Id, NackOp, NewOp, Op, PopOp, Reply, 
 use dq::queue::add::Add;
 use dq::queue::add_many::NewOne;
 use dq::queue::after::{For, JobResult, Outcome};
+use dq::queue::budget::FOLLOWED;
 use dq::queue::claim::{Claim, Nack};
 use dq::queue::clock::{Mint, Now};
 use dq::queue::deliver::{LeaseLength, Pop};
@@ -34,7 +35,7 @@ impl Call<'_> {
         } = self;
         let reply = Self::act(op, queue, now, mint, out);
         if !matches!(op, Op::Expire(_)) {
-            queue.follow_up(now, out);
+            queue.follow_up(FOLLOWED, now, out);
         }
         reply
     }

@@ -234,7 +234,7 @@ impl Run {
             // What an end means to the jobs after it is seen only once it is carried out.
             return Ok(());
         }
-        let lens = |queue: &Queue| State::ALL.map(|state| queue.len(Some(state), now));
+        let lens = |queue: &Queue| State::ALL.map(|state| queue.at(now).len(Some(state)));
         let [mut still, mut expired] = [self.queue.copied(), self.queue.copied()];
         let mut out = Effects::default();
         out.know_zones(zone_of);
@@ -251,7 +251,7 @@ impl Run {
     /// The figures that the queue keeps are those found by counting.
     fn figures(&mut self, now: Now) -> Result<(), String> {
         let (figures, until) = self.queue.figures(now);
-        let summary = self.queue.summary(At::as_shown(now));
+        let summary = self.queue.at(At::as_shown(now)).summary();
         let counted = [
             figures.delayed,
             figures.ready,
@@ -318,14 +318,17 @@ impl Run {
         };
         let mut cursor = 0;
         loop {
-            cursor = self.queue.scan(cursor, At::as_shown(self.now()), |view| {
-                let reserved = view.state == State::Reserved;
-                let expires = Some(view.life.expires).filter(|at| *at != 0 && !reserved);
-                // The successor may take the job's place in this very operation, with its own due time.
-                let followed = reserved && view.next.is_some();
-                let due = if followed { 0 } else { view.due };
-                dues.insert(view.id.to_vec(), (due, expires.unwrap_or(u64::MAX)));
-            });
+            cursor = self
+                .queue
+                .at(At::as_shown(self.now()))
+                .scan(cursor, |view| {
+                    let reserved = view.state == State::Reserved;
+                    let expires = Some(view.life.expires).filter(|at| *at != 0 && !reserved);
+                    // The successor may take the job's place in this very operation, with its own due time.
+                    let followed = reserved && view.next.is_some();
+                    let due = if followed { 0 } else { view.due };
+                    dues.insert(view.id.to_vec(), (due, expires.unwrap_or(u64::MAX)));
+                });
             if cursor == 0 {
                 return dues;
             }
@@ -392,19 +395,21 @@ impl Run {
             return Ok(());
         }
         let queue = &self.queue;
-        self.scan.went(|id| queue.get(id, now).is_some());
+        self.scan.went(|id| queue.at(now).get(id).is_some());
         if !self.generator.rng.one_in(8) {
             return Ok(());
         }
         let scan = |cursor, shown: &mut Vec<Id>| {
-            queue.scan(cursor, At::as_shown(now), |view| {
-                shown.push(view.id.to_vec())
-            })
+            queue
+                .at(At::as_shown(now))
+                .scan(cursor, |view| shown.push(view.id.to_vec()))
         };
         let all = || {
             let (mut ids, mut cursor) = (Vec::new(), 0);
             loop {
-                cursor = queue.scan(cursor, At::as_shown(now), |view| ids.push(view.id.to_vec()));
+                cursor = queue
+                    .at(At::as_shown(now))
+                    .scan(cursor, |view| ids.push(view.id.to_vec()));
                 if cursor == 0 {
                     return ids;
                 }

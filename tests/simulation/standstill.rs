@@ -141,11 +141,11 @@ fn a_look_at_one_job_and_a_purge_see_whose_lease_is_over() {
     let mut stood = stood_still(0, MANY, 20);
     let last = format!("leased-{:04}", MANY - 1).into_bytes();
     let Stood { queue, out, .. } = &mut stood;
-    assert_eq!(queue.get(&last, now).unwrap().state, State::Reserved);
+    assert_eq!(queue.at(now).get(&last).unwrap().state, State::Reserved);
     queue.expire_job(&last, now, out);
-    assert_eq!(queue.get(&last, now).unwrap().state, State::Ready);
+    assert_eq!(queue.at(now).get(&last).unwrap().state, State::Ready);
     assert_eq!(queue.purge(Some(State::Reserved), now, out), 0);
-    assert!(queue.get(&last, now).is_some());
+    assert!(queue.at(now).get(&last).is_some());
     assert_eq!(stood.pop(2 * MANY, false, now).len(), MANY);
 }
 
@@ -298,7 +298,8 @@ fn a_ttl_that_is_over_makes_room_among_the_dead_before_a_later_death() {
     let mut dead = Vec::new();
     stood
         .queue
-        .peek(&peek, now, |job| dead.push(job.id.to_vec()));
+        .at(now)
+        .peek(&peek, |job| dead.push(job.id.to_vec()));
     assert_eq!(dead, [&b"kept"[..], b"late"]);
     stood.queue.check_invariants().unwrap();
 }
@@ -374,8 +375,8 @@ fn dead_jobs_beyond_a_new_deadlen_are_gone_for_everybody() {
     assert!(work < FEW, "{work} steps");
     let queue = &stood.queue;
     assert_eq!(queue.next_event(), None, "nothing is left to the timer");
-    assert_eq!(queue.len(Some(State::Dead), now), 2);
-    assert_eq!(queue.summary(now).dead, 2);
+    assert_eq!(queue.at(now).len(Some(State::Dead)), 2);
+    assert_eq!(queue.at(now).summary().dead, 2);
     let (mut peeked, mut scanned, mut cursor) = (Vec::new(), Vec::new(), 0);
     let peek = Peek {
         state: State::Dead,
@@ -385,9 +386,11 @@ fn dead_jobs_beyond_a_new_deadlen_are_gone_for_everybody() {
         prefix: usize::MAX,
         is_bounded: false,
     };
-    queue.peek(&peek, now, |job| peeked.push(job.id.to_vec()));
+    queue
+        .at(now)
+        .peek(&peek, |job| peeked.push(job.id.to_vec()));
     loop {
-        cursor = queue.scan(cursor, now, |job| {
+        cursor = queue.at(now).scan(cursor, |job| {
             scanned.extend((job.state == State::Dead).then(|| job.id.to_vec()));
         });
         if cursor == 0 {
@@ -398,7 +401,7 @@ fn dead_jobs_beyond_a_new_deadlen_are_gone_for_everybody() {
     assert_eq!(peeked, [b"dead-019998", b"dead-019999"]);
     assert_eq!(scanned, peeked);
     for gone in [&b"dead-000000"[..], b"dead-019997"] {
-        assert!(queue.get(gone, now).is_none());
+        assert!(queue.at(now).get(gone).is_none());
     }
     let mut fresh = dead(20_000, None);
     for id in 0..19_998 {

@@ -6,7 +6,7 @@ use crate::queue::effects::Effects;
 use crate::queue::error::QueueError;
 use crate::queue::job::{Handle, Place};
 use crate::queue::recurring::rule::Next;
-use crate::queue::state::flows::Plan;
+use crate::queue::state::flows::{Plan, Waiter};
 use crate::queue::state::groups::Sought;
 use crate::queue::state::store::Id;
 use crate::queue::Queue;
@@ -46,7 +46,7 @@ impl Queue {
         out: &mut Effects,
     ) -> Result<Option<Admitted>, QueueError> {
         // A done job with the id does not stop NX, and XX finds it.
-        let finds_done = id.is_some_and(|id| self.finds_done(id, now, out));
+        let finds_done = id.is_some_and(|id| self.find_done_unexpired(id, now, out).is_some());
         if self.refuses(add.condition, add.id, (None, finds_done), now) {
             return Ok(None);
         }
@@ -90,8 +90,12 @@ impl Queue {
     fn plan_of(&self, add: &Add<'_>, old: Option<Handle>) -> Result<Option<Plan>, QueueError> {
         match &add.after {
             Some(until) => {
-                let id = add.id.unwrap_or_default();
-                Ok(Some(self.plan_added(id, old, add.group, until)?))
+                let waiter = Waiter {
+                    id: add.id.unwrap_or_default(),
+                    there: old,
+                    group: add.group,
+                };
+                Ok(Some(self.plan_after(&waiter, until)?))
             }
             None if add.recur.is_some()
                 && old.is_some_and(|old| self.flows().is_some_and(|it| it.is_awaited(old))) =>

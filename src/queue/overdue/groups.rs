@@ -1,13 +1,12 @@
 //! Groups, in which overdue jobs count as what they have become. No list is kept by group and deadline, so this reads
 //! each overdue job, as long as there are any.
 
-use super::At;
+use super::View;
 use crate::queue::job::{GroupNumber, Handle};
 use crate::queue::settings::GroupSettings;
 use crate::queue::state::groups::GroupView;
 use crate::queue::state::jobs::Jobs;
 use crate::queue::state::position::{Expiry, Fate};
-use crate::queue::Queue;
 use crate::storage::skiplist::Skiplist;
 use std::collections::HashMap;
 use std::ops::AddAssign;
@@ -73,25 +72,21 @@ pub struct GroupSeen {
 
 /// The groups of a queue as they are at an instant.
 pub struct GroupsAt<'a> {
-    queue: &'a Queue,
-    now_ms: u64,
+    view: View<'a>,
     shifts: HashMap<GroupNumber, Shift>,
 }
 
 impl GroupsAt<'_> {
-    /// One step of a scan over the groups that hold jobs, or over those that are `set`, as [`Queue::scan`].
+    /// One step of a scan over the groups that hold jobs, or over those that are `set`, as [`View::scan`].
     pub fn scan(&self, cursor: u64, set: bool, mut show: impl FnMut(GroupView<'_>)) -> u64 {
-        let Some(groups) = self.queue.groups() else {
+        let Some(groups) = self.view.queue.groups() else {
             return 0;
         };
+        let now_ms = self.view.at.now.ms();
         groups.scan(cursor, set, |number, group| {
             let shift = self.shifts.get(&number).copied().unwrap_or_default();
             let group = shift.apply(group);
-            let is_set = || {
-                groups
-                    .own(number)
-                    .is_some_and(|own| own.at(self.now_ms).any())
-            };
+            let is_set = || groups.own(number).is_some_and(|own| own.at(now_ms).any());
             if group.holds_any() && !set || set && is_set() {
                 show(group);
             }
@@ -100,7 +95,7 @@ impl GroupsAt<'_> {
 
     /// How many groups there are: see [`Groups::len`](crate::queue::state::groups::Groups::len).
     pub fn len(&self) -> usize {
-        let Some(groups) = self.queue.groups() else {
+        let Some(groups) = self.view.queue.groups() else {
             return 0;
         };
         let is_left = |(&number, shift): (&GroupNumber, &Shift)| {
@@ -108,57 +103,54 @@ impl GroupsAt<'_> {
             group.holds_any() && !shift.apply(group).holds_any()
         };
         let left = self.shifts.iter().filter(|&it| is_left(it)).count();
-        groups.len(self.queue.jobs()).saturating_sub(left)
+        groups.len(self.view.jobs).saturating_sub(left)
     }
 }
 
-impl Queue {
+impl<'q> View<'q> {
     /// What DQ.GROUPS shows.
-    pub fn groups_at(&self, at: impl Into<At>) -> GroupsAt<'_> {
+    pub fn groups(self) -> GroupsAt<'q> {
         let mut shifts: HashMap<GroupNumber, Shift> = HashMap::new();
-        let at = at.into();
-        self.each_shift(at, |number, shift| {
+        self.each_shift(|number, shift| {
             *shifts.entry(number).or_default() += shift;
         });
-        GroupsAt {
-            queue: self,
-            now_ms: at.now.ms(),
-            shifts,
-        }
+        GroupsAt { view: self, shifts }
     }
 
     /// How many jobs the group with this name holds.
-    pub fn group_len(&self, name: &[u8], at: impl Into<At>) -> usize {
-        self.group_seen(name, at)
+    pub fn group_len(self, name: &[u8]) -> usize {
+        self.group_seen(name)
             .map_or(0, |it| it.waiting + it.reserved)
     }
 
     /// The group with this name, if it holds jobs or has settings.
-    pub fn group_seen(&self, name: &[u8], at: impl Into<At>) -> Option<GroupSeen> {
-        let groups = self.groups()?;
-        let number = groups.named(name, self.jobs())?;
-        let (at, group) = (at.into(), groups.view(number));
+    pub fn group_seen(self, name: &[u8]) -> Option<GroupSeen> {
+        let groups = self.queue.groups()?;
+        let number = groups.named(name, self.jobs)?;
+        let (now, group) = (self.at.now, groups.view(number));
         let mut all = Shift::default();
         if group.holds_any() {
-            self.each_shift(at, |of, shift| {
+            self.each_shift(|of, shift| {
                 if of == number {
                     all += shift;
                 }
             });
         }
         let group = all.apply(group);
-        let own = groups.own(number).unwrap_or_default().at(at.now.ms());
+        let own = groups.own(number).unwrap_or_default().at(now.ms());
         (group.holds_any() || own.any()).then(|| GroupSeen {
             own,
             waiting: group.waiting,
             reserved: group.reserved,
-            rate_used: self.window_used(number, at.now),
+            rate_used: self.queue.serving().window_used(Some(number), now),
         })
     }
 
-    fn each_shift(&self, at: At, mut each: impl FnMut(GroupNumber, Shift)) {
-        let ended = at.ended_ms;
-        if self.groups().is_none() || self.next_event().is_none_or(|first| first > ended) {
+    fn each_shift(self, mut each: impl FnMut(GroupNumber, Shift)) {
+        let (jobs, ended) = (self.jobs, self.at.ended_ms);
+        if self.queue.groups().is_none()
+            || self.queue.next_event().is_none_or(|first| first > ended)
+        {
             return;
         }
         let mut left = WALKED;
@@ -166,18 +158,14 @@ impl Queue {
             let over = list.iter().take_while(|&(at, _)| at <= ended);
             let over: Vec<Handle> = over.take(left).map(|(_, handle)| handle).collect();
             left -= over.len();
-            self.jobs()
-                .each_group_of(&over, |number| each(number, shift));
+            jobs.each_group_of(&over, |number| each(number, shift));
         };
         for fate in Fate::ALL {
-            walk(
-                self.jobs().reserved().list(fate as usize),
-                Shift::of_lease(fate),
-            );
+            walk(jobs.reserved().list(fate as usize), Shift::of_lease(fate));
         }
         // A job whose lease expired before its TTL is counted above, too: it waits again by its lease, then expires.
         for expiry in [Expiry::Ready, Expiry::Delayed] {
-            walk(self.jobs().expiring().list(expiry as usize), Shift::EXPIRED);
+            walk(jobs.expiring().list(expiry as usize), Shift::EXPIRED);
         }
     }
 }

@@ -146,8 +146,9 @@ impl Stage {
 }
 
 fn lens(queue: &Queue, now: Now) -> [usize; 5] {
-    let [delayed, ready, reserved, dead, ..] = State::ALL.map(|state| queue.len(Some(state), now));
-    [delayed, ready, reserved, dead, queue.len(None, now)]
+    let [delayed, ready, reserved, dead, ..] =
+        State::ALL.map(|state| queue.at(now).len(Some(state)));
+    [delayed, ready, reserved, dead, queue.at(now).len(None)]
 }
 
 fn digest(queue: &Queue) -> Vec<u8> {
@@ -169,11 +170,11 @@ fn shown(queue: &Queue, state: State, now: Now) -> [Vec<Vec<u8>>; 2] {
     };
     // Occurrences die out of turn, which shows where others die at the same instant.
     let died_out_of_turn = |id: &[u8]| state == State::Dead && id.contains(&b'@');
-    queue.peek(&peek, now, |job| {
+    queue.at(now).peek(&peek, |job| {
         peeked.extend((!died_out_of_turn(job.id)).then(|| job.id.to_vec()));
     });
     loop {
-        cursor = queue.scan(cursor, now, |job| {
+        cursor = queue.at(now).scan(cursor, |job| {
             scanned.extend((job.state == state).then(|| job.id.to_vec()));
         });
         if cursor == 0 {
@@ -185,7 +186,7 @@ fn shown(queue: &Queue, state: State, now: Now) -> [Vec<Vec<u8>>; 2] {
 
 /// Name, waiting and reserved of all groups, sorted.
 fn groups(queue: &Queue, at: At) -> Vec<(Vec<u8>, usize, usize)> {
-    let (groups, mut all, mut cursor) = (queue.groups_at(at), Vec::new(), 0);
+    let (groups, mut all, mut cursor) = (queue.at(at).groups(), Vec::new(), 0);
     loop {
         cursor = groups.scan(cursor, false, |it| {
             all.push((it.name.to_vec(), it.waiting, it.reserved));
@@ -196,7 +197,7 @@ fn groups(queue: &Queue, at: At) -> Vec<(Vec<u8>, usize, usize)> {
     }
     all.sort_unstable();
     for (name, waiting, reserved) in &all {
-        assert_eq!(queue.group_len(name, at), waiting + reserved);
+        assert_eq!(queue.at(at).group_len(name), waiting + reserved);
     }
     assert!(queue.has_leftovers() || groups.len() == all.len());
     all
@@ -209,7 +210,7 @@ fn each_standstill(dead_len: Option<u64>, with_ttl: bool, mut check: impl FnMut(
         for _ in 0..12 {
             stage.happen(with_ttl);
             stage.now_ms += stage.below(300);
-            overdue += stage.queue.overdue(stage.now().into()).leases();
+            overdue += stage.queue.at(stage.now()).overdue().leases();
             check(&stage);
         }
     }
@@ -224,7 +225,7 @@ fn what_is_past_is_counted_as_what_it_has_become() {
             stage.queue.check_invariants().unwrap();
             let [still, expired] = stage.twins();
             assert_eq!(lens(&still, now), lens(&expired, now));
-            let (seen, there) = (still.summary(now), expired.summary(now));
+            let (seen, there) = (still.at(now).summary(), expired.at(now).summary());
             assert_eq!(seen.next_due, there.next_due);
             assert_eq!(seen.ready > 0, seen.oldest_ready_ms.is_some());
         });
@@ -252,7 +253,7 @@ fn all_looks_agree() {
             let now = stage.now();
             let (seen, there) = (shown(&still, state, now), shown(&expired, state, now));
             assert_eq!(seen, there, "{state:?}");
-            assert_eq!(seen[1].len(), still.len(Some(state), now));
+            assert_eq!(seen[1].len(), still.at(now).len(Some(state)));
         }
     });
 }
@@ -299,7 +300,7 @@ fn a_purge_takes_what_it_would_have_taken_later() {
 fn a_replica_waits_for_its_masters_word() {
     each_standstill(None, true, |stage| {
         let at = At::as_shown(stage.now());
-        let [delayed, ready, reserved, dead] = stage.queue.lens(at);
+        let [delayed, ready, reserved, dead] = stage.queue.at(at).lens();
         let queue = &stage.queue;
         assert_eq!(delayed + ready, queue.jobs().schedule().len());
         assert_eq!(

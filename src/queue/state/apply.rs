@@ -25,7 +25,7 @@ impl Queue {
         let applied = self.apply_alone(effect);
         if let Some(flows) = self.parts.flows.as_mut().filter(|flows| flows.has_line()) {
             flows.shorten_line(&self.jobs);
-            self.drop_flows();
+            self.parts.drop_flows(&self.jobs);
         }
         applied
     }
@@ -41,11 +41,11 @@ impl Queue {
                 ref jobs,
             } => self.apply_came_together(group, (due, expires), terms, jobs),
             Effect::Rows { rows } => self.apply_rows(rows),
-            Effect::Noted { id, note } => self.apply_noted(id, note),
-            Effect::Failed { id, attempt, kept } => self.apply_failed(id, attempt, kept),
+            Effect::Noted { id, note } => self.jobs.apply_noted(id, note),
+            Effect::Failed { id, attempt, kept } => self.jobs.apply_failed(id, attempt, kept),
             Effect::Done(ref of_done) => self.apply_done(of_done),
             Effect::Job { id, change } => {
-                let handle = self.expect(id)?;
+                let handle = self.jobs.expect(id)?;
                 let job = self.jobs.job(handle);
                 check_change(job, change)?;
                 let before = self.jobs.position_of(job);
@@ -58,7 +58,7 @@ impl Queue {
                 next,
                 failure,
             } => {
-                let handle = self.expect(id)?;
+                let handle = self.jobs.expect(id)?;
                 failure.map_or(Ok(()), check_failure)?;
                 self.check_recurred(handle, ended, next)?;
                 self.recur(handle, ended, next, failure);
@@ -72,8 +72,8 @@ impl Queue {
                 at,
                 value,
             } => match outcome {
-                Some(outcome) => self.apply_over(id, outcome, at, value),
-                None => self.apply_emptied(id, at),
+                Some(outcome) => self.parts.apply_over(&self.jobs, id, outcome, at, value),
+                None => self.parts.apply_emptied(&self.jobs, id, at),
             },
             Effect::Stepped { count, .. } => self.apply_stepped(count),
             Effect::End {
@@ -81,7 +81,7 @@ impl Queue {
                 outcome,
                 at,
                 value,
-            } => self.restore_end(id, outcome, at, value),
+            } => self.parts.restore_end(&self.jobs, id, outcome, at, value),
             Effect::Links {
                 id,
                 on_dead,
@@ -89,7 +89,10 @@ impl Queue {
                 of_group,
                 latest,
                 ref links,
-            } => self.restore_links(id, on_dead, (is_timed, of_group, latest), links),
+            } => {
+                let record = (on_dead, is_timed, of_group, latest);
+                self.parts.restore_links(&self.jobs, id, record, links)
+            }
             Effect::Configured(ref settings) => self.apply_configured(settings),
             Effect::Group { name, own } => self.apply_group(name, own),
             Effect::Paused { until } => self.apply_paused(until),
@@ -109,7 +112,7 @@ impl Queue {
         if self.jobs.is_unindexed() && effect.needs_index() {
             if effect.is_kept_flow() || matches!(effect, Effect::Noted { .. }) {
                 // In a snapshot, these effects come after all rows.
-                self.check_told_turns(true)?;
+                self.parts.check_turns(&self.jobs, true)?;
             }
             self.index()?;
         }
@@ -159,7 +162,9 @@ impl Queue {
         check_group(name)?;
         own.check()?;
         self.kept |= own.any();
-        self.set_own(name, own);
+        let own = (self.group_settings(name), own);
+        let limits = &self.settings.group_limits;
+        self.parts.set_own(name, own, limits, &self.jobs);
         Ok(())
     }
 
@@ -176,11 +181,6 @@ impl Queue {
         check_id(id)?;
         check_instant(until)?;
         self.parts.remember(&self.jobs, id, until)
-    }
-
-    pub(super) fn expect(&self, id: &[u8]) -> Result<Handle, QueueError> {
-        let handle = self.jobs.find(self.jobs.hashed(id));
-        handle.ok_or(malformed("an effect on a job that is not there"))
     }
 
     fn apply_new(&mut self, came: &Came<'_>, instants: (u64, u64)) -> Result<(), QueueError> {
@@ -215,7 +215,7 @@ impl Queue {
     fn configure(&mut self, settings: Settings) {
         self.kept = true;
         if settings.dedupe_ms == 0 && self.parts.dedupe.len() > 0 {
-            self.set_dedupe_aside();
+            self.parts.set_dedupe_aside(&self.jobs);
         }
         if settings.rate != self.settings.rate {
             let window = settings
@@ -230,10 +230,10 @@ impl Queue {
         };
         let before = std::mem::replace(&mut self.settings, settings).group_limits;
         if limits.rate != before.rate {
-            self.set_group_rates_aside();
+            self.parts.set_group_rates_aside(limits.rate, &self.jobs);
         }
         if limits != before {
-            self.regroup();
+            self.parts.regroup(&limits, &self.jobs);
         }
     }
 }
@@ -263,6 +263,11 @@ impl Parts {
 }
 
 impl Jobs {
+    pub(super) fn expect(&self, id: &[u8]) -> Result<Handle, QueueError> {
+        let handle = self.find(self.hashed(id));
+        handle.ok_or(malformed("an effect on a job that is not there"))
+    }
+
     fn raise_to(&mut self, seq: u64, death: u64, token: u64) -> Result<(), QueueError> {
         if seq > SEQ_MAX || death > SEQ_MAX || token > TOKEN_MAX {
             return Err(malformed("a number that leaves no room to count on"));

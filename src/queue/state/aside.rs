@@ -5,6 +5,7 @@ use super::parts::{Garbage, Parts};
 use super::purged::MANY;
 use super::rate::group::GroupRates;
 use super::Queue;
+use crate::queue::settings::Rate;
 
 impl From<Queue> for Garbage {
     fn from(queue: Queue) -> Self {
@@ -30,18 +31,6 @@ impl Queue {
         (!garbage.is_empty()).then_some(garbage)
     }
 
-    /// Little garbage is freed at once: to keep it would cost more.
-    fn set_aside(&mut self, garbage: Garbage) {
-        if garbage.left() > MANY {
-            self.parts.cold.make().garbage.push(garbage);
-        }
-    }
-
-    fn set_parts_aside(&mut self, parts: Parts) {
-        let jobs = Jobs::new(self.jobs.hasher().clone());
-        self.set_aside(Garbage::of(jobs, parts));
-    }
-
     /// Sets all jobs aside, as if there had never been any.
     pub(super) fn set_jobs_aside(&mut self) {
         let parts = Parts {
@@ -50,67 +39,73 @@ impl Queue {
             ..Parts::default()
         };
         let garbage = Garbage::of(self.jobs.take(), parts);
-        self.set_aside(garbage);
+        self.parts.set_aside(garbage);
+    }
+}
+
+impl Parts {
+    /// Little garbage is freed at once: to keep it would cost more.
+    fn set_aside(&mut self, garbage: Garbage) {
+        if garbage.left() > MANY {
+            self.cold.make().garbage.push(garbage);
+        }
+    }
+
+    fn set_parts_aside(&mut self, parts: Parts, jobs: &Jobs) {
+        let jobs = Jobs::new(jobs.hasher().clone());
+        self.set_aside(Garbage::of(jobs, parts));
     }
 
     /// Sets aside what blocked jobs wait for: all of them are about to be purged.
-    pub(super) fn set_waits_aside(&mut self) {
-        let flows = self
-            .parts
-            .flows
-            .as_mut()
-            .map(|flows| flows.end_all().into());
-        self.set_parts_aside(Parts {
-            flows,
+    pub(super) fn set_waits_aside(&mut self, jobs: &Jobs) {
+        let parts = Parts {
+            flows: self.flows.as_mut().map(|flows| flows.end_all().into()),
             ..Parts::default()
-        });
+        };
+        self.set_parts_aside(parts, jobs);
     }
 
     /// Begins the windows of GROUPRATE anew.
-    pub(super) fn set_group_rates_aside(&mut self) {
-        let rate = self.settings.group_limits.rate;
-        if let Some(rates) = &mut self.parts.group_rates {
-            let group_rates = Some(rates.renew(rate).into());
-            self.set_parts_aside(Parts {
-                group_rates,
+    pub(super) fn set_group_rates_aside(&mut self, rate: Option<Rate>, jobs: &Jobs) {
+        if let Some(rates) = &mut self.group_rates {
+            let parts = Parts {
+                group_rates: Some(rates.renew(rate).into()),
                 ..Parts::default()
-            });
+            };
+            self.set_parts_aside(parts, jobs);
         }
-        self.fit_group_rates();
+        self.fit_group_rates(rate, jobs);
     }
 
     /// Makes what holds windows if there may be any, and drops it if there are none.
-    pub(super) fn fit_group_rates(&mut self) {
-        let rate = self.settings.group_limits.rate;
-        let has_rated = self.groups().is_some_and(|it| it.has_rated());
-        let rates = &mut self.parts.group_rates;
+    pub(super) fn fit_group_rates(&mut self, rate: Option<Rate>, jobs: &Jobs) {
+        let has_rated = self.groups.as_ref().is_some_and(|it| it.has_rated());
         if rate.is_some() || has_rated {
-            let hasher = self.jobs.hasher();
-            let new = || Box::new(GroupRates::new(rate, hasher.clone()));
-            rates.get_or_insert_with(new);
+            let new = || Box::new(GroupRates::new(rate, jobs.hasher().clone()));
+            self.group_rates.get_or_insert_with(new);
         } else {
-            rates.take_if(|rates| rates.len() == 0);
+            self.group_rates.take_if(|rates| rates.len() == 0);
         }
     }
 
     /// Forgets all ids that DEDUPE remembers.
-    pub(super) fn set_dedupe_aside(&mut self) {
-        let dedupe = std::mem::take(&mut self.parts.dedupe);
-        self.set_parts_aside(Parts {
-            dedupe,
+    pub(super) fn set_dedupe_aside(&mut self, jobs: &Jobs) {
+        let parts = Parts {
+            dedupe: std::mem::take(&mut self.dedupe),
             ..Parts::default()
-        });
+        };
+        self.set_parts_aside(parts, jobs);
     }
 
     /// Forgets all done jobs.
-    pub(super) fn set_done_aside(&mut self) {
-        let done = std::mem::take(&mut self.parts.done);
-        self.set_parts_aside(Parts {
-            done,
+    pub(super) fn set_done_aside(&mut self, jobs: &Jobs) {
+        let parts = Parts {
+            done: std::mem::take(&mut self.done),
             ..Parts::default()
-        });
+        };
+        self.set_parts_aside(parts, jobs);
         // Stays made once there were any: what follows asks how many there are.
-        self.parts.done.make();
+        self.done.make();
     }
 }
 

@@ -10,6 +10,7 @@
 //! never leave the process, so they need no version of their own.
 
 use super::figures::Figures;
+use super::jobs::Jobs;
 use super::rows;
 use super::Queue;
 use crate::queue::clock::Now;
@@ -43,31 +44,9 @@ impl Queue {
         append(&self.totals.named().map(|(_, count)| count), &mut bytes);
         let lateness = (self.totals.lateness.count > 0).then_some(*self.totals.lateness);
         append(&lateness, &mut bytes);
-        append(&self.clients(), &mut bytes);
+        append(&self.jobs.clients(), &mut bytes);
         self.snapshot(&mut |chunk| append(&serde_bytes::Bytes::new(chunk), &mut bytes));
         Some(Asleep(bytes.into_boxed_slice()))
-    }
-
-    /// The leases whose clients are known, by their tokens.
-    fn clients(&self) -> Clients {
-        let leases = self.jobs.leases_from(0);
-        let known =
-            leases.filter_map(|(_, it)| Some((self.token_of(it), self.jobs.client_of(it)?)));
-        known.collect()
-    }
-
-    fn set_clients(&mut self, clients: &Clients) {
-        let leases: Vec<Handle> = self.jobs.leases_from(0).map(|(_, it)| it).collect();
-        for lease in leases {
-            let token = self.token_of(lease);
-            if let Some(&(_, client)) = clients.iter().find(|&&(of, _)| of == token) {
-                self.jobs.set_client(lease, client);
-            }
-        }
-    }
-
-    fn token_of(&self, lease: Handle) -> u64 {
-        self.jobs.job(lease).life().token
     }
 
     /// Rules would be compiled anew, windows of rates are in no snapshot, and each group has many parts.
@@ -88,6 +67,29 @@ impl Queue {
     }
 }
 
+impl Jobs {
+    /// The leases whose clients are known, by their tokens.
+    fn clients(&self) -> Clients {
+        let leases = self.leases_from(0);
+        let known = leases.filter_map(|(_, it)| Some((self.token_of(it), self.client_of(it)?)));
+        known.collect()
+    }
+
+    fn set_clients(&mut self, clients: &Clients) {
+        let leases: Vec<Handle> = self.leases_from(0).map(|(_, it)| it).collect();
+        for lease in leases {
+            let token = self.token_of(lease);
+            if let Some(&(_, client)) = clients.iter().find(|&&(of, _)| of == token) {
+                self.set_client(lease, client);
+            }
+        }
+    }
+
+    fn token_of(&self, lease: Handle) -> u64 {
+        self.job(lease).life().token
+    }
+}
+
 impl Asleep {
     /// The queue as it was; none only if the bytes are not what [`Queue::asleep`] wrote.
     pub fn awake(&self, seed: &HashSeed) -> Option<Queue> {
@@ -101,7 +103,7 @@ impl Asleep {
                 .ok()?;
         }
         if !clients.is_empty() {
-            queue.set_clients(&clients);
+            queue.jobs.set_clients(&clients);
         }
         Some(queue)
     }

@@ -7,15 +7,12 @@ impl Queue {
     pub fn check_invariants(&self) -> Result<(), String> {
         self.jobs.check_invariants()?;
         self.parts.check(&self.jobs)?;
-        self.check_wakes()
-    }
-
-    fn check_wakes(&self) -> Result<(), String> {
-        let next = self.parts.done.wakes_at(self.settings.done_limits);
-        if (next, self.settings.done_limits.any()) != (self.parts.done.wakes, self.keeps_done) {
+        let (done, limits) = (&self.parts.done, self.settings.done_limits);
+        let next = done.wakes_at(limits);
+        if (next, limits.any()) != (done.wakes, self.keeps_done) {
             return Err(format!(
                 "done jobs are to go at {next}, not at {}",
-                self.parts.done.wakes
+                done.wakes
             ));
         }
         Ok(())

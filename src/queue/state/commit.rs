@@ -153,7 +153,7 @@ impl Queue {
                 .for_each(|late| totals.record_delivery(late));
         });
         if late.is_some() {
-            self.record_delivery(handle, 0, now);
+            self.serving_mut().record_delivery(handle, 0, now);
         }
         ended.events().iter().for_each(|&event| out.raise(event));
         self.recur(handle, ended, next, failure);
@@ -259,7 +259,8 @@ impl Queue {
                 .for_each(|late| totals.record_delivery(late));
         });
         if late.is_some() {
-            self.record_delivery(handle, change.token(), now);
+            let token = change.token();
+            self.serving_mut().record_delivery(handle, token, now);
         }
         change.events().iter().for_each(|&event| out.raise(event));
         self.change(handle, before, change);

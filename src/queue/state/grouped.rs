@@ -5,9 +5,9 @@ use super::jobs::Jobs;
 use super::parts::Parts;
 use super::store::NewJob;
 use super::Queue;
-use crate::queue::job::GroupNumber;
-use crate::queue::job::{Handle, Place};
-use crate::queue::settings::GroupSettings;
+use crate::queue::error::QueueError;
+use crate::queue::job::{GroupNumber, Handle, Place};
+use crate::queue::settings::{GroupLimits, GroupSettings};
 
 impl Queue {
     /// Its groups, to be read, if any job has one.
@@ -46,92 +46,10 @@ impl Queue {
         found.unwrap_or_default()
     }
 
-    /// Whether any group has settings.
-    pub(super) fn has_own(&self) -> bool {
-        self.groups().is_some_and(|groups| groups.own_len() > 0)
-    }
-
     /// As [`Groups::room_in`], of the group of this name.
     pub(in crate::queue) fn room_in(&self, group: Option<&[u8]>) -> Option<u64> {
         let groups = self.groups().filter(|it| it.own_len() > 0)?;
         groups.room_in(groups.named(group?, &self.jobs)?)
-    }
-
-    /// Gives a group other settings.
-    pub(super) fn set_own(&mut self, name: &[u8], settings: GroupSettings) {
-        let before = self.group_settings(name).rate;
-        if settings.any() {
-            self.made_groups();
-        }
-        let rates = self.parts.group_rates.as_mut();
-        if let Some(rates) = rates.filter(|_| before != settings.rate) {
-            rates.forget(name);
-        }
-        if let Some(groups) = &mut self.parts.groups {
-            groups.set_own(
-                name,
-                settings,
-                &self.jobs,
-                self.parts.group_rates.as_deref(),
-            );
-        }
-        self.fit_group_rates();
-        self.parts.groups.take_if(|groups| groups.is_none());
-    }
-
-    fn made_groups(&mut self) -> &mut Groups {
-        let (jobs, settings) = (&self.jobs, &self.settings);
-        self.parts.groups.get_or_insert_with(|| {
-            let mut groups = Box::new(Groups::new(settings.group_limits));
-            if jobs.live_len() > 0 {
-                groups.serve_own();
-            }
-            groups
-        })
-    }
-
-    /// The group of a new job, with one user more, if its name was sought since groups have changed last.
-    pub(super) fn acquire_group(&mut self, name: &[u8], sought: Option<Sought<'_>>) -> GroupNumber {
-        if let Some(sought) = sought {
-            return self.made_groups().acquire(sought);
-        }
-        let name = self.jobs.hashed(name);
-        let groups = self.made_groups();
-        groups.acquire(groups.seek(name))
-    }
-
-    /// As [`Groups::begin_turn`].
-    #[inline]
-    pub(super) fn begin_turn(
-        &mut self,
-        group: Option<GroupNumber>,
-        place: Place,
-        known: Option<u64>,
-    ) {
-        if self.parts.groups.is_some() || known.is_some() {
-            let settings = &self.settings;
-            let groups = self
-                .parts
-                .groups
-                .get_or_insert_with(|| Groups::new(settings.group_limits).into());
-            groups.begin_turn(group, place, known, &self.jobs);
-        }
-    }
-
-    /// Takes purged jobs and their successors out of their groups, one by one.
-    pub(super) fn leave_groups(&mut self, handles: &[Handle]) {
-        for &handle in handles {
-            let successor = self.jobs.successor(handle);
-            for handle in [handle].into_iter().chain(successor) {
-                if let Some(number) = self.jobs.job(handle).group() {
-                    let at = self.jobs.position(handle);
-                    self.parts.left(&self.jobs, handle, at, number);
-                    self.parts.refresh_group(&self.jobs, number);
-                    self.jobs.leave_group(handle);
-                    self.parts.release_group(&self.jobs, number);
-                }
-            }
-        }
     }
 
     /// A job as it stands, for another queue.
@@ -147,17 +65,106 @@ impl Queue {
     pub(in crate::queue) fn is_passing(&self) -> bool {
         self.groups().is_some_and(Groups::is_passing)
     }
-
-    /// Carries out new settings of the groups.
-    pub(super) fn regroup(&mut self) {
-        if let Some(groups) = &mut self.parts.groups {
-            let rates = self.parts.group_rates.as_deref();
-            groups.configure(self.settings.group_limits, &self.jobs, rates);
-        }
-    }
 }
 
 impl Parts {
+    /// Whether any group has settings.
+    pub(super) fn has_own(&self) -> bool {
+        self.groups.as_ref().is_some_and(|it| it.own_len() > 0)
+    }
+
+    /// Gives a group other settings.
+    pub(super) fn set_own(
+        &mut self,
+        name: &[u8],
+        (before, own): (GroupSettings, GroupSettings),
+        limits: &GroupLimits,
+        jobs: &Jobs,
+    ) {
+        if own.any() {
+            self.made_groups(limits, jobs);
+        }
+        let rates = self.group_rates.as_mut();
+        if let Some(rates) = rates.filter(|_| before.rate != own.rate) {
+            rates.forget(name);
+        }
+        if let Some(groups) = &mut self.groups {
+            groups.set_own(name, own, jobs, self.group_rates.as_deref());
+        }
+        self.fit_group_rates(limits.rate, jobs);
+        self.groups.take_if(|groups| groups.is_none());
+    }
+
+    fn made_groups(&mut self, limits: &GroupLimits, jobs: &Jobs) -> &mut Groups {
+        self.groups.get_or_insert_with(|| {
+            let mut groups = Box::new(Groups::new(*limits));
+            if jobs.live_len() > 0 {
+                groups.serve_own();
+            }
+            groups
+        })
+    }
+
+    /// The group of a new job, with one user more, if its name was sought since groups have changed last.
+    pub(super) fn acquire_group(
+        &mut self,
+        name: &[u8],
+        sought: Option<Sought<'_>>,
+        limits: &GroupLimits,
+        jobs: &Jobs,
+    ) -> GroupNumber {
+        let groups = self.made_groups(limits, jobs);
+        match sought {
+            Some(sought) => groups.acquire(sought),
+            None => groups.acquire_named(name, jobs),
+        }
+    }
+
+    /// As [`Groups::begin_turn`].
+    #[inline]
+    pub(super) fn begin_turn(
+        &mut self,
+        group: Option<GroupNumber>,
+        (place, known): (Place, Option<u64>),
+        limits: &GroupLimits,
+        jobs: &Jobs,
+    ) {
+        if self.groups.is_some() || known.is_some() {
+            let new = || Groups::new(*limits).into();
+            let groups = self.groups.get_or_insert_with(new);
+            groups.begin_turn(group, place, known, jobs);
+        }
+    }
+
+    /// Takes purged jobs and their successors out of their groups, one by one.
+    pub(super) fn leave_groups(&mut self, jobs: &mut Jobs, handles: &[Handle]) {
+        for &handle in handles {
+            let successor = jobs.successor(handle);
+            for handle in [handle].into_iter().chain(successor) {
+                if let Some(number) = jobs.job(handle).group() {
+                    let at = jobs.position(handle);
+                    self.left(jobs, handle, at, number);
+                    self.refresh_group(jobs, number);
+                    jobs.leave_group(handle);
+                    self.release_group(jobs, number);
+                }
+            }
+        }
+    }
+
+    /// As [`Groups::check_given_turns`].
+    pub(super) fn check_turns(&self, jobs: &Jobs, only_rows: bool) -> Result<(), QueueError> {
+        let check = |groups: &Groups| groups.check_given_turns(only_rows, jobs);
+        self.groups.as_deref().map_or(Ok(()), check)
+    }
+
+    /// Carries out new limits of the groups.
+    pub(super) fn regroup(&mut self, limits: &GroupLimits, jobs: &Jobs) {
+        if let Some(groups) = &mut self.groups {
+            groups.configure(*limits, jobs, self.group_rates.as_deref());
+        }
+    }
+
     /// Takes one user off a group. The structure is dropped with the last group.
     pub(super) fn release_group(&mut self, jobs: &Jobs, number: GroupNumber) {
         if let Some(groups) = &mut self.groups {

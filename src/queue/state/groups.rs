@@ -128,6 +128,8 @@ impl GroupView<'_> {
 pub struct Groups {
     all: Slab<Group>,
     names: IdTable,
+    /// The group that a job was last added to by its name alone.
+    latest: GroupNumber,
     /// Bytes of the names of all groups that have users.
     name_bytes: u64,
     /// Bytes that the allocator gives for the names.
@@ -164,6 +166,7 @@ impl Groups {
         Groups {
             all: Slab::new(),
             names: IdTable::new(),
+            latest: 0,
             name_bytes: 0,
             name_memory: 0,
             turns: Turns::default(),
@@ -208,6 +211,17 @@ impl Groups {
         debug_assert!(*self.get(number).name == *sought.name.bytes);
         self.add_user(number);
         number
+    }
+
+    /// The group of this name, with one user more. Many jobs in a row have the same.
+    pub fn acquire_named(&mut self, name: &[u8], jobs: &Store) -> GroupNumber {
+        let latest = self.all.get(self.latest);
+        if latest.is_none_or(|it| *it.name != *name) {
+            let sought = self.seek(jobs.hashed(name));
+            self.latest = sought.number.unwrap_or_else(|| self.begin(sought));
+        }
+        self.add_user(self.latest);
+        self.latest
     }
 
     /// A group of this name, without users.

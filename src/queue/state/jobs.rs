@@ -293,6 +293,11 @@ impl Jobs {
         self.schedule.count_ready(now.ms())
     }
 
+    /// The largest token that the queue has seen.
+    pub fn token_floor(&self) -> u64 {
+        self.numbers.token
+    }
+
     /// The largest number in the orders of adding and of dying.
     pub fn order_floor(&self) -> u64 {
         self.numbers.seq.max(self.numbers.deaths)

@@ -35,7 +35,7 @@ impl Queue {
                 attempts: life.attempts,
             });
         }
-        let Some(handle) = self.find_done(id) else {
+        let Some(handle) = self.done().find(id) else {
             return Known::Nothing;
         };
         let job = self.parts.done.get(handle);

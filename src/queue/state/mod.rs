@@ -41,9 +41,8 @@ mod terms;
 pub(in crate::queue) mod together;
 pub(in crate::queue) mod wake;
 
-use crate::queue::clock::Now;
 use crate::queue::job::Handle;
-use crate::queue::settings::Settings;
+use crate::queue::settings::{GroupSettings, Settings};
 use crate::queue::stats::Totals;
 use ahash::RandomState;
 use dedupe::DedupeWindow;
@@ -129,9 +128,10 @@ impl Queue {
             copy.parts.flows = self.parts.flows.clone();
         }
         copy.jobs.numbers = self.jobs.numbers;
-        copy.set_group_rates_aside();
+        let limits = &copy.settings.group_limits;
+        copy.parts.set_group_rates_aside(limits.rate, &copy.jobs);
         if self.parts.group_rates.is_some() {
-            copy.regroup();
+            copy.parts.regroup(limits, &copy.jobs);
         }
         copy
     }
@@ -139,7 +139,11 @@ impl Queue {
     /// One by one, as purged jobs lie between them.
     fn adopt_jobs(&mut self, other: &Queue) {
         let owned = other.groups().into_iter().flat_map(|it| it.owned());
-        owned.for_each(|(name, settings)| self.set_own(name, settings));
+        owned.for_each(|(name, settings)| {
+            let limits = &self.settings.group_limits;
+            let own = (GroupSettings::default(), settings);
+            self.parts.set_own(name, own, limits, &self.jobs);
+        });
         for handle in other.jobs.in_order() {
             let copied = self.adopt_job(other, handle);
             if let Some(successor) = other.jobs.successor(handle) {
@@ -188,11 +192,6 @@ impl Queue {
         (self.parts.dedupe.len() > 0).then(|| self.parts.dedupe.until(self.jobs.hashed(id)))?
     }
 
-    /// For rules that change the queue while they read its settings: cheap, but not free.
-    pub(in crate::queue) fn shared_settings(&self) -> Arc<Settings> {
-        Arc::clone(&self.settings)
-    }
-
     /// When a pause ends: 0, an instant, or FOREVER.
     pub(in crate::queue) fn paused_until(&self) -> u64 {
         self.paused_until
@@ -203,19 +202,14 @@ impl Queue {
         self.kept
     }
 
-    /// As CFGSET left them.
-    pub fn settings(&self) -> &Settings {
+    /// As CFGSET left them. A rule that changes the queue while it reads them shares them: cheap, but not free.
+    pub fn settings(&self) -> &Arc<Settings> {
         &self.settings
     }
 
     /// The totals of this queue.
     pub fn totals(&self) -> &Totals {
         &self.totals
-    }
-
-    /// The largest token that this queue has seen.
-    pub fn token_floor(&self) -> u64 {
-        self.jobs.numbers.token
     }
 
     /// Whether nothing in it needs the key to stay.
@@ -235,15 +229,6 @@ impl Queue {
             .as_ref()
             .map_or(0, |flows| flows.value_bytes());
         self.jobs.bytes() + self.groups().map_or(0, |it| it.name_bytes()) + values
-    }
-
-    pub(in crate::queue) fn is_paused(&self, now: Now) -> bool {
-        self.paused_until > now.ms()
-    }
-
-    pub(in crate::queue) fn reserved_is_full(&self) -> bool {
-        let limit = self.settings.max_reserved;
-        limit != 0 && self.jobs.reserved().len() as u64 >= limit
     }
 
     pub(in crate::queue) fn surplus_dead(&self) -> usize {
@@ -295,7 +280,7 @@ impl Queue {
 mod tests {
     use super::*;
     use crate::queue::add::Add;
-    use crate::queue::clock::Mint;
+    use crate::queue::clock::{Mint, Now};
     use crate::queue::effects::Effects;
     use crate::queue::when::When;
 

@@ -151,9 +151,12 @@ impl Queue {
         if self.has_done() {
             self.drop_done(id);
         }
-        let group = job.group.map(|name| self.acquire_group(name, sought));
+        let limits = &self.settings.group_limits;
+        let acquired = |name| self.parts.acquire_group(name, sought, limits, &self.jobs);
+        let group = job.group.map(acquired);
         let handle = self.jobs.insert(job, id, group);
-        self.begin_turn(group, job.place, job.turn);
+        let turn = (job.place, job.turn);
+        self.parts.begin_turn(group, turn, limits, &self.jobs);
         (handle, at, group)
     }
 
@@ -165,7 +168,7 @@ impl Queue {
         }
         if let Change::Removed { remember, cause } = change {
             if cause == RemovalCause::Popped {
-                self.note_served(handle);
+                self.serving_mut().note_served(handle);
             }
             self.remember_job(handle, remember);
             return self.remove_from(handle, &before);
@@ -173,14 +176,14 @@ impl Queue {
         match change {
             Change::Succeeded { remember, end, .. } => {
                 if end == EndCause::Popped {
-                    self.note_served(handle);
+                    self.serving_mut().note_served(handle);
                 }
                 return self.succeed(handle, remember);
             }
             Change::SuccessorExpired => return self.remove_successor(handle),
             Change::Unblocked { due } => return self.set_free(handle, due),
             Change::Died { .. } => self.count_death(),
-            Change::Reserved { .. } => self.note_served(handle),
+            Change::Reserved { .. } => self.serving_mut().note_served(handle),
             _ => {}
         }
         let after = before.changed(change, self.jobs.numbers.deaths);
@@ -200,23 +203,25 @@ impl Queue {
             self.jobs.note_delivered(handle);
         }
         if let Change::Kicked { .. } = change {
-            self.begin_turn(group, Place::Scheduled, None);
+            let limits = &self.settings.group_limits;
+            let turn = (Place::Scheduled, None);
+            self.parts.begin_turn(group, turn, limits, &self.jobs);
         }
         self.link_place(handle, &after, group, None);
-        let told = change.failure();
+        let failed = change.failure();
         let failure = match change {
             Change::TimedOut => Some(Failure::of_lease(before.status.life.at)),
             Change::Died {
                 at,
                 cause: DeathCause::TimedOut,
             } => Some(Failure::of_lease(at)),
-            _ => told,
+            _ => failed,
         };
         if let Some(failure) = failure {
             self.jobs.set_failure(handle, failure);
         }
-        if let Some(told) = told {
-            self.note_value(told.reason);
+        if let Some(failed) = failed {
+            self.note_value(failed.reason);
         }
     }
 
@@ -287,7 +292,7 @@ impl Queue {
     #[inline]
     pub(super) fn drop_job(&mut self, handle: Handle) {
         if self.parts.flows.is_some() {
-            self.leave_flows(handle);
+            self.parts.leave_flows(&self.jobs, handle);
         }
         let group = self.parts.group_number(&self.jobs, handle);
         if let Some(number) = group {

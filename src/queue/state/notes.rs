@@ -15,6 +15,7 @@ mod beside;
 mod table;
 
 use super::bounds::{check_id, malformed};
+use super::jobs::Jobs;
 use super::Queue;
 use crate::queue::effect::Effect;
 use crate::queue::effects::Effects;
@@ -47,16 +48,6 @@ impl Queue {
         out.complete();
     }
 
-    pub(super) fn apply_noted(&mut self, id: &[u8], note: Note<'_>) -> Result<(), QueueError> {
-        check_id(id)?;
-        let handle = self.expect(id)?;
-        let before = self.jobs.note_before(handle, &note);
-        let replaced = before.map(|before| before.counted());
-        self.jobs.check_note(handle, note, replaced.is_none())?;
-        self.jobs.note(handle, note, replaced);
-        Ok(())
-    }
-
     /// Records an attempt of a job that failed.
     #[cold]
     pub(in crate::queue) fn commit_failed(
@@ -67,8 +58,20 @@ impl Queue {
     ) {
         let (id, kept) = (self.jobs.job(handle).id(), self.settings.history);
         out.push(&Effect::Failed { id, attempt, kept });
-        self.keep_failed(handle, &attempt, kept);
+        self.jobs.keep_failed(handle, &attempt, kept);
         out.complete();
+    }
+}
+
+impl Jobs {
+    pub(super) fn apply_noted(&mut self, id: &[u8], note: Note<'_>) -> Result<(), QueueError> {
+        check_id(id)?;
+        let handle = self.expect(id)?;
+        let before = self.note_before(handle, &note);
+        let replaced = before.map(|before| before.counted());
+        self.check_note(handle, note, replaced.is_none())?;
+        self.note(handle, note, replaced);
+        Ok(())
     }
 
     pub(super) fn apply_failed(
@@ -83,7 +86,7 @@ impl Queue {
         if !(1..=HISTORY_MAX).contains(&kept) {
             return Err(malformed("more attempts than any job keeps, or none"));
         }
-        if !self.jobs.has_room_for_note() {
+        if !self.has_room_for_note() {
             return Err(QueueError::TooManyJobs);
         }
         self.keep_failed(handle, &attempt, kept);
@@ -91,17 +94,16 @@ impl Queue {
     }
 
     fn keep_failed(&mut self, handle: Handle, attempt: &Attempt<'_>, kept: u64) {
-        let all = self.jobs.notes(handle).history().and(attempt, kept);
+        let all = self.notes(handle).history().and(attempt, kept);
         let history = History(&all);
-        self.jobs.note(handle, Note::Past { history }, None);
+        self.note(handle, Note::Past { history }, None);
     }
 
     /// Shows all notes of all jobs, as effects.
     pub(super) fn each_note(&self, show: &mut dyn FnMut(&Effect<'_>)) {
-        if self.jobs.has_notes() {
-            self.jobs
-                .in_order()
-                .for_each(|handle| self.jobs.each_note_of(handle, show));
+        if self.has_notes() {
+            self.in_order()
+                .for_each(|handle| self.each_note_of(handle, show));
         }
     }
 }

@@ -45,7 +45,7 @@ impl Queue {
             Some(State::Ready) => self.let_go(Purged::Dues(0..=cut), count),
             Some(State::Reserved) => self.let_go(Purged::Leases(cut + 1..=u64::MAX), count),
             Some(State::Done) => {
-                self.set_done_aside();
+                self.parts.set_done_aside(&self.jobs);
                 self.note_done();
             }
             Some(State::Dead) => self.let_go(Purged::DeadBefore((u64::MAX, u64::MAX)), count),
@@ -55,7 +55,7 @@ impl Queue {
 
     /// Groups that have settings stay: then one state goes after the other, those first that wait for others.
     fn purge_all(&mut self) {
-        if !self.has_own() {
+        if !self.parts.has_own() {
             return self.noting_removed(Self::set_jobs_aside);
         }
         let jobs = &self.jobs;
@@ -111,7 +111,7 @@ impl Queue {
     /// Removes the jobs that `purged` names, `count` of them: few at once; many are detached, and freed later.
     fn let_go(&mut self, purged: Purged, count: usize) {
         self.noting_removed(|queue| {
-            if count == queue.jobs.listed_len() && !queue.has_own() {
+            if count == queue.jobs.listed_len() && !queue.parts.has_own() {
                 queue.set_jobs_aside();
             } else if count <= MANY {
                 let handles = queue.jobs.named_by(&purged, count);
@@ -126,16 +126,18 @@ impl Queue {
     fn detach(&mut self, purged: Purged, count: usize) {
         if self.parts.flows.is_some() && count <= SUMMED {
             let going = self.jobs.named_by(&purged, count);
-            going.into_iter().for_each(|it| self.drop_record(it));
+            let leave = |it| self.parts.drop_record(&self.jobs, it);
+            going.into_iter().for_each(leave);
         }
         let groups = self.parts.groups.as_mut();
         let leaves_now =
             |it: &mut Box<Groups>| count <= AT_ONCE || !it.purge_later(&purged, count, &self.jobs);
         if groups.is_some_and(leaves_now) {
-            self.leave_groups(&self.jobs.named_by(&purged, count));
+            let leaving = self.jobs.named_by(&purged, count);
+            self.parts.leave_groups(&mut self.jobs, &leaving);
         }
         if purged == Purged::Blocked {
-            self.set_waits_aside();
+            self.parts.set_waits_aside(&self.jobs);
         }
         self.jobs.detach(purged, count);
     }

@@ -19,11 +19,6 @@ pub fn id_of_occurrence(id: &[u8], occurrence: u64) -> Vec<u8> {
 }
 
 impl Queue {
-    fn is_free(&self, id: &[u8]) -> bool {
-        let id = self.jobs.hashed(id);
-        self.jobs.find(id).is_none() && self.find_done(id).is_none()
-    }
-
     /// Whether the current occurrence may stay as a job of its own, dead or done.
     pub(in crate::queue) fn has_room_for_occurrence(&self, handle: Handle) -> bool {
         let job = self.jobs.job(handle);
@@ -31,7 +26,9 @@ impl Queue {
             return false;
         };
         let id = id_of_occurrence(job.id(), recurring.occurrence.at);
-        id.len() <= ID_MAX && self.is_free(&id) && self.jobs.has_room()
+        let hashed = self.jobs.hashed(&id);
+        let is_free = self.jobs.find(hashed).is_none() && self.done().find(hashed).is_none();
+        id.len() <= ID_MAX && is_free && self.jobs.has_room()
     }
 
     pub(super) fn apply_recurs(
@@ -67,7 +64,7 @@ impl Queue {
         rule: &Rule<'_>,
     ) -> Result<(), QueueError> {
         Compiled::of(rule)?;
-        let handle = self.expect(came.id)?;
+        let handle = self.jobs.expect(came.id)?;
         let old = self.jobs.job(handle);
         let Some(occurrence) = old.recurring().map(|recurring| recurring.occurrence) else {
             return Err(malformed("a rule made anew for a job that has none"));
@@ -131,7 +128,7 @@ impl Queue {
             departures.occurred(handle, ended, failure, &self.jobs);
         }
         if ended == OccurrenceCause::Popped {
-            self.note_served(handle);
+            self.serving_mut().note_served(handle);
         }
         if let OccurrenceCause::Nacked { priority, .. } = ended {
             if priority != self.jobs.job(handle).terms().priority {

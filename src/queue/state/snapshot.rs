@@ -82,7 +82,7 @@ impl<'a> Chunks<'a> {
 
 /// What a digest is made of.
 #[derive(Serialize)]
-enum Told<'a> {
+enum Digested<'a> {
     Kept(bool),
     Effect(&'a Effect<'a>),
     Job(&'a NewJob<'a>),
@@ -102,12 +102,10 @@ impl Queue {
 
     /// Ends restoring. After an error the queue is of no use.
     pub fn end_restore(&mut self) -> Result<(), QueueError> {
-        let only_rows = self.jobs.is_unindexed();
-        self.index()?;
-        self.check_told_turns(only_rows)?;
-        self.check_told_flows()?;
-        self.leave_room();
-        Ok(())
+        match self.end_load()? {
+            true => Err(QueueError::Malformed(CONTRADICTION)),
+            false => Ok(()),
+        }
     }
 
     /// As [`Queue::end_restore`], for a file of this server, or of its master. Jobs that would stay blocked for ever
@@ -116,25 +114,15 @@ impl Queue {
     pub fn end_load(&mut self) -> Result<bool, QueueError> {
         let only_rows = self.jobs.is_unindexed();
         self.index()?;
-        self.check_told_turns(only_rows)?;
-        let is_stuck = self.check_told_flows().is_err();
-        if is_stuck {
-            let flows = self.parts.flows.as_mut();
-            flows.into_iter().for_each(|it| it.check_later());
+        self.parts.check_turns(&self.jobs, only_rows)?;
+        let is_stuck = !self.parts.take_stuck(&self.jobs).is_empty();
+        if let Some(flows) = self.parts.flows.as_mut().filter(|_| is_stuck) {
+            flows.check_later();
         }
-        self.leave_room();
-        Ok(is_stuck)
-    }
-
-    pub(super) fn check_told_turns(&self, only_rows: bool) -> Result<(), QueueError> {
-        let check = |groups: &Groups| groups.check_told_turns(only_rows, &self.jobs);
-        self.groups().map_or(Ok(()), check)
-    }
-
-    fn leave_room(&mut self) {
         if self.jobs.order_floor() > SEQ_MAX / 2 {
             self.number_anew();
         }
+        Ok(is_stuck)
     }
 
     pub(super) fn index(&mut self) -> Result<(), QueueError> {
@@ -170,7 +158,7 @@ impl Queue {
         });
         self.snapshot_jobs(&batch, &mut seen, &mut chunks);
         chunks.end_rows();
-        self.each_note(&mut |noted| chunks.push(noted));
+        self.jobs.each_note(&mut |noted| chunks.push(noted));
         self.parts
             .done
             .effects(|seq| seq)
@@ -244,12 +232,12 @@ impl Queue {
     /// of dying) count by the order they make.
     pub fn digest(&self, add: &mut dyn FnMut(&[u8])) {
         let mut bytes = Vec::new();
-        let mut tell = |part: &Told<'_>| {
+        let mut digest = |part: &Digested<'_>| {
             bytes.clear();
             append(part, &mut bytes);
             add(&bytes);
         };
-        let mut effect = |effect: &Effect<'_>| tell(&Told::Effect(effect));
+        let mut effect = |effect: &Effect<'_>| digest(&Digested::Effect(effect));
         effect(&Effect::Configured((*self.settings).clone()));
         effect(&Effect::Paused {
             until: self.paused_until,
@@ -259,24 +247,24 @@ impl Queue {
         owned
             .into_iter()
             .for_each(|(name, own)| effect(&Effect::Group { name, own }));
-        tell(&Told::Kept(self.kept));
-        self.digest_jobs(&mut tell);
+        digest(&Digested::Kept(self.kept));
+        self.digest_jobs(&mut digest);
         if let Some(flows) = self.flows() {
-            let push = &mut |of_flow: &Effect<'_>| tell(&Told::Effect(of_flow));
+            let push = &mut |of_flow: &Effect<'_>| digest(&Digested::Effect(of_flow));
             flows.digest(&self.jobs, |it| self.name_of(it), push);
         }
         let in_turn = self.groups().map(|it| it.in_turn(&self.jobs));
         for (turn, (_, name)) in (1..).zip(in_turn.unwrap_or_default()) {
-            tell(&Told::Turn { name, turn });
+            digest(&Digested::Turn { name, turn });
         }
         let mut memory: Vec<_> = self.parts.dedupe.iter().collect();
         memory.sort_unstable();
         for (id, until) in memory {
-            tell(&Told::Effect(&Effect::Remembered { id, until }));
+            digest(&Digested::Effect(&Effect::Remembered { id, until }));
         }
     }
 
-    fn digest_jobs(&self, tell: &mut dyn FnMut(&Told<'_>)) {
+    fn digest_jobs(&self, digest: &mut dyn FnMut(&Digested<'_>)) {
         // The order of adding matters across the lists, too, as jobs of several may meet in one later.
         let mut seqs: Vec<u64> = self.seqs().collect();
         seqs.sort_unstable();
@@ -288,14 +276,14 @@ impl Queue {
             {
                 let mut job = self.as_new(handle);
                 (job.seq, job.life.death) = (rank(job.seq), 0);
-                tell(&Told::Job(&job));
+                digest(&Digested::Job(&job));
             }
             self.jobs
-                .each_note_of(handle, &mut |noted| tell(&Told::Effect(noted)));
+                .each_note_of(handle, &mut |noted| digest(&Digested::Effect(noted)));
         }
         self.parts
             .done
             .effects(rank)
-            .for_each(|job| tell(&Told::Effect(&job)));
+            .for_each(|job| digest(&Digested::Effect(&job)));
     }
 }

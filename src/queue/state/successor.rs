@@ -17,7 +17,7 @@ impl Queue {
         came: &Came<'_>,
         instants: (u64, u64),
     ) -> Result<(), QueueError> {
-        let handle = self.expect(came.id)?;
+        let handle = self.jobs.expect(came.id)?;
         let job = NewJob {
             place: Place::Successor,
             ..NewJob::of(came, instants)
@@ -66,7 +66,9 @@ impl Queue {
             flows.give(awaited, successor);
         }
         let group = self.jobs.job(successor).group();
-        self.begin_turn(group, Place::Scheduled, None);
+        let limits = &self.settings.group_limits;
+        let turn = (Place::Scheduled, None);
+        self.parts.begin_turn(group, turn, limits, &self.jobs);
         self.link(successor, &at);
     }
 }

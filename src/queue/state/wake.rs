@@ -95,38 +95,11 @@ impl Queue {
         (next != NEVER).then_some(next)
     }
 
-    /// The earliest instant at which a delivery may succeed if nothing else happens: when the timer must fire while
-    /// clients wait. In the past if a delivery would succeed now.
-    pub fn next_delivery(&self, now: Now, noack: bool) -> Option<u64> {
-        if self.paused_until == FOREVER || (!noack && self.reserved_is_full()) {
-            return None;
-        }
-        let due = self.next_turn_at(noack)?;
-        let pause = if self.is_paused(now) {
-            self.paused_until
-        } else {
-            0
-        };
-        let opens = due.max(pause).max(self.rate_opens_ms(1, now));
-        if opens > now.ms() || !self.jobs.says_weight() {
-            return Some(opens);
-        }
-        Some(self.first_weighed_opens(now, noack).unwrap_or(opens))
-    }
-
-    /// Whether nothing can be delivered now except to a client that pops with NOACK. MAXRESERVED, or the GROUPMAX of
-    /// all groups that have a ready job, holds the others back.
-    #[inline]
-    pub fn serves_only_noack(&self, now: Now) -> bool {
-        let next = self.next_delivery(now, false);
-        next.is_none_or(|instant| instant > now.ms())
-    }
-
     /// The earliest instant after now at which time alone does something: what the table above has, a due time, the end
     /// of a pause or of a rate window.
     pub fn next_instant(&self, now: Now) -> Option<u64> {
         let pause = (self.paused_until != FOREVER).then_some(self.paused_until);
-        let rate = self.next_rate_instant(now);
+        let rate = self.serving().next_rate_instant(now);
         let of_group = self.parts.group_rates.as_ref();
         let of_group = of_group.and_then(|rates| rates.next_opens_ms(now));
         let instants = [

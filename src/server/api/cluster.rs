@@ -97,15 +97,15 @@ impl Ctx<'_> {
     /// Whether the server may remove the keys of slots that moved away all at once. On Valkey the
     /// event's number means something else.
     pub fn has_trims(self) -> bool {
-        self.is_told_by_redis(trims::EVENT, trims::AT_ONCE)
+        self.is_raised_by_redis(trims::EVENT, trims::AT_ONCE)
     }
 
     /// Whether the server imports slots atomically.
     pub fn has_imports(self) -> bool {
-        self.is_told_by_redis(imports::EVENT, imports::STARTED)
+        self.is_raised_by_redis(imports::EVENT, imports::STARTED)
     }
 
-    fn is_told_by_redis(self, id: u64, sub: u64) -> bool {
+    fn is_raised_by_redis(self, id: u64, sub: u64) -> bool {
         let event = raw::RedisModuleEvent { id, dataver: 1 };
         // SAFETY: takes plain numbers.
         let known = unsafe { api!(RedisModule_IsSubEventSupported, event, sub) != 0 };

@@ -1,7 +1,9 @@
 //! Carrying out effects on done jobs. The effects may be forged.
 
 use super::super::bounds::{check_id, check_instant, malformed, CONTRADICTION};
+use super::super::jobs::Jobs;
 use super::super::moves::Known;
+use super::super::parts::Parts;
 use super::super::recurring::id_of_occurrence;
 use super::super::store::{Id, NewJob, Status};
 use super::super::Queue;
@@ -20,7 +22,8 @@ use crate::storage::broken::there;
 const UNFIT: &str = "an effect that the job's state does not allow";
 
 impl Queue {
-    pub(in crate::queue) fn done(&self) -> &Done {
+    /// Its done jobs, to be read.
+    pub fn done(&self) -> &Done {
         &self.parts.done
     }
 
@@ -34,13 +37,14 @@ impl Queue {
         &mut self,
         effect: &OfDone<'_>,
     ) -> Result<(), QueueError> {
+        let hasher = self.jobs.hasher();
         match *effect {
             OfDone::Kept { id, remember, end } => self.apply_kept(id, remember, end)?,
             OfDone::OccurrenceKept { id, next, end } => self.apply_occurrence(id, next, end)?,
-            OfDone::Stored(ref job) => self.apply_done_stored(job)?,
+            OfDone::Stored(ref job) => self.parts.apply_done_stored(job, &mut self.jobs)?,
             OfDone::Gone { id } | OfDone::Deleted { id } => {
-                let handle = self.expect_done(id)?;
-                self.remove_done(handle);
+                let handle = self.parts.done.expect(self.jobs.hashed(id))?;
+                self.parts.done.make().remove(handle, hasher);
             }
             OfDone::Trimmed { count } => {
                 let count = usize::try_from(count).ok();
@@ -48,7 +52,7 @@ impl Queue {
                 let count = count.ok_or(malformed("more done jobs than there are"))?;
                 for _ in 0..count {
                     let first = there(self.parts.done.first(), "fewer done jobs than there are");
-                    self.remove_done(first);
+                    self.parts.done.make().remove(first, hasher);
                 }
             }
             OfDone::Kicked { id, due } => self.apply_done_kicked(id, due)?,
@@ -82,25 +86,12 @@ impl Queue {
         self.keeps_done
     }
 
-    pub(in crate::queue) fn find_done(&self, id: Id<'_>) -> Option<u32> {
-        self.has_done().then(|| self.parts.done.find(id))?
-    }
-
-    fn expect_done(&self, id: &[u8]) -> Result<u32, QueueError> {
-        let handle = self.find_done(self.jobs.hashed(id));
-        handle.ok_or(malformed("an effect on a done job that is not there"))
-    }
-
-    fn remove_done(&mut self, handle: u32) {
-        self.parts.done.make().remove(handle, self.jobs.hasher());
-    }
-
     /// Removes a done job whose id a new job gets.
     #[cold]
     #[inline(never)]
     pub(in crate::queue::state) fn drop_done(&mut self, id: Id<'_>) {
         if let Some(handle) = self.parts.done.find(id) {
-            self.remove_done(handle);
+            self.parts.done.make().remove(handle, self.jobs.hasher());
             self.note_done();
         }
     }
@@ -113,7 +104,7 @@ impl Queue {
     ) -> Result<(), QueueError> {
         self.parts.done.check_end(&end)?;
         check_instant(remember)?;
-        let handle = self.expect(id)?;
+        let handle = self.jobs.expect(id)?;
         let job = self.jobs.job(handle);
         if job.life().token == 0 || job.is_followed() || job.recurring().is_some() {
             return Err(malformed(UNFIT));
@@ -136,7 +127,7 @@ impl Queue {
         end: Completion<'_>,
     ) -> Result<(), QueueError> {
         self.parts.done.check_end(&end)?;
-        let handle = self.expect(id)?;
+        let handle = self.jobs.expect(id)?;
         self.check_recurred(handle, OccurrenceCause::Acked, next)?;
         if self.jobs.job(handle).life().token == 0 || !self.has_room_for_occurrence(handle) {
             return Err(malformed(UNFIT));
@@ -175,36 +166,9 @@ impl Queue {
         self.parts.done.make().insert(&done, id, self.jobs.hasher());
     }
 
-    fn apply_done_stored(&mut self, job: &DoneJob<'_>) -> Result<(), QueueError> {
-        check_id(job.id)?;
-        check_terms(&job.terms)?;
-        for instant in [job.due, job.started, job.finished, job.until] {
-            check_instant(instant)?;
-        }
-        Notes::of(job.notes).check_done()?;
-        let group_fits = job
-            .group
-            .is_none_or(|name| (1..=GROUP_MAX).contains(&name.len()));
-        let until_fits = job.until == 0 || job.until >= job.finished;
-        if job.seq > SEQ_MAX || !group_fits || !until_fits {
-            return Err(malformed(CONTRADICTION));
-        }
-        let id = self.jobs.hashed(job.id);
-        let is_known = !self.jobs.is_unindexed() && self.jobs.find(id).is_some();
-        if is_known || self.parts.done.find(id).is_some() {
-            return Err(malformed(CONTRADICTION));
-        }
-        if !self.parts.done.has_room() {
-            return Err(QueueError::TooManyJobs);
-        }
-        self.jobs.numbers.seq = self.jobs.numbers.seq.max(job.seq);
-        self.parts.done.make().insert(job, id, self.jobs.hasher());
-        Ok(())
-    }
-
     fn apply_done_kicked(&mut self, id: &[u8], due: u64) -> Result<(), QueueError> {
         check_instant(due)?;
-        let handle = self.expect_done(id)?;
+        let handle = self.parts.done.expect(self.jobs.hashed(id))?;
         if !self.jobs.has_room() || !self.jobs.has_room_for_note() {
             return Err(QueueError::TooManyJobs);
         }
@@ -226,7 +190,43 @@ impl Queue {
         let stays = |tag| !Change::Kicked { due }.ends(Lasting::of(tag));
         self.jobs.copy_notes(kicked, Notes::of(notes), stays);
         self.parts.done = done;
-        self.remove_done(handle);
+        self.parts.done.make().remove(handle, self.jobs.hasher());
+        Ok(())
+    }
+}
+
+impl Done {
+    fn expect(&self, id: Id<'_>) -> Result<u32, QueueError> {
+        let handle = self.find(id);
+        handle.ok_or(malformed("an effect on a done job that is not there"))
+    }
+}
+
+impl Parts {
+    fn apply_done_stored(&mut self, job: &DoneJob<'_>, jobs: &mut Jobs) -> Result<(), QueueError> {
+        check_id(job.id)?;
+        check_terms(&job.terms)?;
+        for instant in [job.due, job.started, job.finished, job.until] {
+            check_instant(instant)?;
+        }
+        Notes::of(job.notes).check_done()?;
+        let group_fits = job
+            .group
+            .is_none_or(|name| (1..=GROUP_MAX).contains(&name.len()));
+        let until_fits = job.until == 0 || job.until >= job.finished;
+        if job.seq > SEQ_MAX || !group_fits || !until_fits {
+            return Err(malformed(CONTRADICTION));
+        }
+        let id = jobs.hashed(job.id);
+        let is_known = !jobs.is_unindexed() && jobs.find(id).is_some();
+        if is_known || self.done.find(id).is_some() {
+            return Err(malformed(CONTRADICTION));
+        }
+        if !self.done.has_room() {
+            return Err(QueueError::TooManyJobs);
+        }
+        self.done.make().insert(job, id, jobs.hasher());
+        jobs.numbers.seq = jobs.numbers.seq.max(job.seq);
         Ok(())
     }
 }

@@ -4,7 +4,7 @@ use super::blocked::reason_of;
 use super::circles::{Before, Plan, Waiter};
 use super::keep::Released;
 use super::step::Stepped;
-use super::values::{EndOf, Told};
+use super::values::{EndOf, EndValue};
 use super::{Flows, Links, Record, What, NONE, OF_GROUP, TIMED};
 use crate::queue::after::{After, AfterThat, For, Moment, OnDead, Outcome};
 use crate::queue::effect::Came;
@@ -12,9 +12,10 @@ use crate::queue::error::QueueError;
 use crate::queue::job::{Failure, Handle, Place, Terms};
 use crate::queue::state::bounds::{check_instant, malformed};
 use crate::queue::state::done::Done;
+use crate::queue::state::jobs::Jobs;
 use crate::queue::state::moves::Known;
-use crate::queue::state::position::Position;
-use crate::queue::state::store::{Id, NewJob, Store};
+use crate::queue::state::parts::Parts;
+use crate::queue::state::store::{Id, NewJob, Status, Store};
 use crate::queue::state::Queue;
 use crate::storage::broken::must;
 use crate::storage::few::Few;
@@ -44,7 +45,7 @@ impl Queue {
         after: &After<'_>,
     ) -> Result<(), QueueError> {
         check_instant(after.at.ms)?;
-        let handle = self.expect(id)?;
+        let handle = self.jobs.expect(id)?;
         let job = self.jobs.job(handle);
         if job.place() != Place::Scheduled || job.recurring().is_some() {
             return Err(malformed("a job that cannot wait"));
@@ -56,27 +57,6 @@ impl Queue {
         };
         let plan = self.plan_after(&waiter, &after.until).map_err(unfit)?;
         self.wait_again(handle, plan, &after.that(), &mut Stepped::default());
-        Ok(())
-    }
-
-    pub(in crate::queue::state) fn apply_over(
-        &mut self,
-        id: &[u8],
-        outcome: Outcome,
-        at: Moment,
-        value: Option<&[u8]>,
-    ) -> Result<(), QueueError> {
-        let handle = self.expect(id)?;
-        check_instant(at.ms)?;
-        let end = EndOf {
-            id,
-            outcome: Some(outcome),
-            at,
-            value: value.map(|value| Told::of(id, value, &**self.jobs.hasher())),
-        };
-        if let Some(flows) = &mut self.parts.flows {
-            flows.end_job(handle, end);
-        }
         Ok(())
     }
 
@@ -148,7 +128,7 @@ impl Queue {
                 coming.terms,
             )
         };
-        let plan = self.pin(plan);
+        let plan = self.parts.pin(&self.jobs, plan);
         let handle = self.put(old, &mut job, coming.id, Known::default());
         self.link_all(handle, plan, after, stepped);
     }
@@ -162,61 +142,12 @@ impl Queue {
         stepped: &mut Stepped,
     ) {
         let waits = plan.waits();
-        let plan = self.pin(plan);
-        self.drop_record(handle);
+        let plan = self.parts.pin(&self.jobs, plan);
+        self.parts.drop_record(&self.jobs, handle);
         if waits {
-            self.block(handle);
+            self.move_to(handle, |status| status.place = Place::Blocked);
         }
         self.link_all(handle, plan, after, stepped);
-    }
-
-    /// Acquires the numbers of what the job is to be after, before any other job is added or removed.
-    fn pin(&mut self, plan: Plan) -> Pinned {
-        let flows = self.parts.flows.get_or_insert_default();
-        match plan {
-            Plan::Group(None) => Pinned::Nothing,
-            Plan::Group(Some(group)) => {
-                let (number, is_new) = flows.link_to_group(group);
-                if let Some(groups) = self.parts.groups.as_mut().filter(|_| is_new) {
-                    groups.add_user(group);
-                }
-                Pinned::Links {
-                    numbers: Few::One(number),
-                    on_dead: OnDead::Wait,
-                    open: 1,
-                    dies_of: None,
-                }
-            }
-            Plan::Jobs {
-                jobs,
-                on_dead,
-                open,
-                dies_of,
-            } => {
-                let dies_of = dies_of.map(|job| reason_of(self.jobs.job(job).id(), "dead"));
-                let (store, done) = (&self.jobs, &self.parts.done);
-                let numbers = jobs.map(|&job| {
-                    // To its end, if it is done, or dead and that counts; to an end without an outcome, if the waiting
-                    // job dies at once.
-                    let end = match (end_of(store, done, job, on_dead), job) {
-                        (Some(end), _) => end,
-                        (None, Before::Held(job)) if dies_of.is_none() => {
-                            return flows.link_to_job(job, on_dead);
-                        }
-                        (None, Before::Held(job)) => EndOf::unknown(store.job(job).id()),
-                        (None, Before::Done(job)) => EndOf::unknown(done.get(job).id),
-                    };
-                    let over = flows.add_over(end);
-                    flows.link_to_over(over, on_dead)
-                });
-                Pinned::Links {
-                    numbers,
-                    on_dead,
-                    open,
-                    dies_of,
-                }
-            }
-        }
     }
 
     /// By how many bytes of results the queue grows with a job of this plan in the place of `old`.
@@ -281,18 +212,147 @@ impl Queue {
         }
     }
 
+    /// Unblocks a job by KICK, whatever it waits for.
+    pub(in crate::queue::state) fn set_free(&mut self, handle: Handle, due: u64) {
+        let record = self
+            .parts
+            .flows
+            .as_ref()
+            .and_then(|flows| flows.record(handle));
+        match record.is_some_and(|record| record.is_of_group()) {
+            true => self.parts.drop_record(&self.jobs, handle),
+            false => self.parts.close_links(&self.jobs, handle),
+        }
+        self.unblock(handle, due);
+    }
+    /// Says when the jobs that a rule is about to end ended.
+    #[inline]
+    pub(in crate::queue) fn note_moment(&mut self, at: Moment) {
+        if let Some(flows) = &mut self.parts.flows {
+            flows.moment = at;
+        }
+    }
+
+    /// Moves a blocked job to the schedule.
+    pub(super) fn unblock(&mut self, handle: Handle, due: u64) {
+        must(self.jobs.is_blocked(handle), "a job that is not blocked");
+        self.move_to(handle, |status| {
+            (status.place, status.due) = (Place::Scheduled, due);
+        });
+    }
+
+    /// Has a scheduled or blocked job die of another one's end.
+    pub(super) fn kill(&mut self, handle: Handle, moment: Moment, due: u64, reason: &[u8]) {
+        self.note_moment(moment);
+        self.count_death();
+        let death = self.jobs.numbers.deaths;
+        self.move_to(handle, |status| {
+            (status.place, status.due) = (Place::Dead, due);
+            (status.life.at, status.life.death) = (moment.ms, death);
+            (status.life.token, status.life.lease_ms) = (0, 0);
+        });
+        let failure = Failure {
+            at: moment.ms,
+            reason: Some(reason),
+        };
+        self.jobs.set_failure(handle, failure);
+    }
+
+    /// Puts a job elsewhere, as it stands after `change`.
+    fn move_to(&mut self, handle: Handle, change: impl FnOnce(&mut Status)) {
+        let mut at = self.jobs.position(handle);
+        self.unlink(handle, &at);
+        change(&mut at.status);
+        self.jobs.set_status(handle, at.status);
+        self.link(handle, &at);
+    }
+}
+
+impl Parts {
+    pub(in crate::queue::state) fn apply_over(
+        &mut self,
+        jobs: &Jobs,
+        id: &[u8],
+        outcome: Outcome,
+        at: Moment,
+        value: Option<&[u8]>,
+    ) -> Result<(), QueueError> {
+        let handle = jobs.expect(id)?;
+        check_instant(at.ms)?;
+        let end = EndOf {
+            id,
+            outcome: Some(outcome),
+            at,
+            value: value.map(|value| EndValue::of(id, value, &**jobs.hasher())),
+        };
+        if let Some(flows) = &mut self.flows {
+            flows.end_job(handle, end);
+        }
+        Ok(())
+    }
+
+    /// Acquires the numbers of what the job is to be after, before any other job is added or removed.
+    fn pin(&mut self, jobs: &Jobs, plan: Plan) -> Pinned {
+        let flows = self.flows.get_or_insert_default();
+        match plan {
+            Plan::Group(None) => Pinned::Nothing,
+            Plan::Group(Some(group)) => {
+                let (number, is_new) = flows.link_to_group(group);
+                if let Some(groups) = self.groups.as_mut().filter(|_| is_new) {
+                    groups.add_user(group);
+                }
+                Pinned::Links {
+                    numbers: Few::One(number),
+                    on_dead: OnDead::Wait,
+                    open: 1,
+                    dies_of: None,
+                }
+            }
+            Plan::Jobs {
+                jobs: before,
+                on_dead,
+                open,
+                dies_of,
+            } => {
+                let dies_of = dies_of.map(|job| reason_of(jobs.job(job).id(), "dead"));
+                let done = &self.done;
+                let numbers = before.map(|&job| {
+                    // To its end, if it is done, or dead and that counts; to an end without an outcome, if the waiting
+                    // job dies at once.
+                    let end = match (end_of(jobs, done, job, on_dead), job) {
+                        (Some(end), _) => end,
+                        (None, Before::Held(job)) if dies_of.is_none() => {
+                            return flows.link_to_job(job, on_dead);
+                        }
+                        (None, Before::Held(job)) => EndOf::unknown(jobs.job(job).id()),
+                        (None, Before::Done(job)) => EndOf::unknown(done.get(job).id),
+                    };
+                    let over = flows.add_over(end);
+                    flows.link_to_over(over, on_dead)
+                });
+                Pinned::Links {
+                    numbers,
+                    on_dead,
+                    open,
+                    dies_of,
+                }
+            }
+        }
+    }
+
     pub(in crate::queue::state) fn apply_emptied(
         &mut self,
+        jobs: &Jobs,
         name: &[u8],
         at: Moment,
     ) -> Result<(), QueueError> {
         check_instant(at.ms)?;
-        let found = self.parts.groups.as_ref().and_then(|groups| {
-            let (number, held) = groups.held_by(name, &self.jobs)?;
+        let found = self.groups.as_ref().and_then(|groups| {
+            let (number, held) = groups.held_by(name, jobs)?;
             (held == 0).then_some(number)
         });
         let number = found.ok_or(malformed("a group that is not empty"))?;
-        let awaited = self.parts.flows.as_mut().and_then(|flows| {
+        let awaited = self.flows.as_mut().and_then(|flows| {
             flows.emptied.remove(&number);
             flows.of_group.remove(&number).zip(Some(flows))
         });
@@ -306,109 +366,45 @@ impl Queue {
             value: None,
         };
         flows.stand_in_line([awaited, NONE, NONE], end);
-        self.parts.release_group(&self.jobs, number);
+        self.release_group(jobs, number);
         Ok(())
     }
 
-    /// Unblocks a job by KICK, whatever it waits for.
-    pub(in crate::queue::state) fn set_free(&mut self, handle: Handle, due: u64) {
-        let record = self
-            .parts
-            .flows
-            .as_ref()
-            .and_then(|flows| flows.record(handle));
-        match record.is_some_and(|record| record.is_of_group()) {
-            true => self.drop_record(handle),
-            false => self.close_links(handle),
-        }
-        self.unblock(handle, due);
-    }
     /// Ends the wait of a job, and forgets what it was after.
-    pub(in crate::queue::state) fn drop_record(&mut self, waiter: Handle) {
-        let flows = self.parts.flows.as_mut();
-        let group = flows.and_then(|flows| flows.drop_record(waiter, &self.jobs));
+    pub(in crate::queue::state) fn drop_record(&mut self, jobs: &Jobs, waiter: Handle) {
+        let flows = self.flows.as_mut();
+        let group = flows.and_then(|flows| flows.drop_record(waiter, jobs));
         group
             .into_iter()
-            .for_each(|it| self.parts.release_group(&self.jobs, it));
+            .for_each(|it| self.release_group(jobs, it));
     }
 
     /// Ends the wait of a job for what is still open. Its links stay, for these without an outcome.
-    pub(super) fn close_links(&mut self, waiter: Handle) {
-        let (jobs, groups) = (&self.jobs, self.parts.groups.as_deref());
+    pub(super) fn close_links(&mut self, jobs: &Jobs, waiter: Handle) {
+        let groups = self.groups.as_deref();
         let name_of = |group| groups.map_or(&[][..], |groups| groups.name(group));
-        let flows = self.parts.flows.as_mut();
+        let flows = self.flows.as_mut();
         let group = flows.and_then(|flows| flows.close_links(waiter, jobs, name_of));
         group
             .into_iter()
-            .for_each(|it| self.parts.release_group(&self.jobs, it));
+            .for_each(|it| self.release_group(jobs, it));
     }
 
     /// Forgets what a job was after that is about to be removed.
     #[inline(never)]
-    pub(in crate::queue::state) fn leave_flows(&mut self, job: Handle) {
-        if let Some(flows) = &mut self.parts.flows {
-            let group = flows.gone(job, &self.jobs);
+    pub(in crate::queue::state) fn leave_flows(&mut self, jobs: &Jobs, job: Handle) {
+        if let Some(flows) = &mut self.flows {
+            let group = flows.gone(job, jobs);
             group
                 .into_iter()
-                .for_each(|it| self.parts.release_group(&self.jobs, it));
-            self.drop_flows();
+                .for_each(|it| self.release_group(jobs, it));
+            self.drop_flows(jobs);
         }
     }
 
     /// Drops the flows if they hold nothing.
-    pub(in crate::queue::state) fn drop_flows(&mut self) {
-        self.parts.flows.take_if(|flows| flows.is_bare(&self.jobs));
-    }
-
-    /// Says when the jobs that a rule is about to end ended.
-    #[inline]
-    pub(in crate::queue) fn note_moment(&mut self, at: Moment) {
-        if let Some(flows) = &mut self.parts.flows {
-            flows.moment = at;
-        }
-    }
-
-    /// Moves a blocked job to the schedule.
-    pub(super) fn unblock(&mut self, handle: Handle, due: u64) {
-        let mut at = self.jobs.position(handle);
-        must(
-            at.status.place == Place::Blocked,
-            "a job that is not blocked",
-        );
-        self.unlink(handle, &at);
-        (at.status.place, at.status.due) = (Place::Scheduled, due);
-        self.move_to(handle, at);
-    }
-
-    /// Blocks a job. It keeps its due time.
-    pub(super) fn block(&mut self, handle: Handle) {
-        let mut at = self.jobs.position(handle);
-        self.unlink(handle, &at);
-        at.status.place = Place::Blocked;
-        self.move_to(handle, at);
-    }
-
-    /// Has a scheduled or blocked job die of another one's end.
-    pub(super) fn kill(&mut self, handle: Handle, moment: Moment, due: u64, reason: &[u8]) {
-        self.note_moment(moment);
-        self.count_death();
-        let mut at = self.jobs.position(handle);
-        self.unlink(handle, &at);
-        let status = &mut at.status;
-        (status.place, status.due) = (Place::Dead, due);
-        (status.life.at, status.life.death) = (moment.ms, self.jobs.numbers.deaths);
-        (status.life.token, status.life.lease_ms) = (0, 0);
-        self.move_to(handle, at);
-        let failure = Failure {
-            at: moment.ms,
-            reason: Some(reason),
-        };
-        self.jobs.set_failure(handle, failure);
-    }
-
-    fn move_to(&mut self, handle: Handle, at: Position) {
-        self.jobs.set_status(handle, at.status);
-        self.link(handle, &at);
+    pub(in crate::queue::state) fn drop_flows(&mut self, jobs: &Jobs) {
+        self.flows.take_if(|flows| flows.is_bare(jobs));
     }
 }
 
@@ -430,7 +426,7 @@ fn end_of<'q>(jobs: &'q Store, done: &'q Done, job: Before, on_dead: OnDead) -> 
     };
     Some(EndOf {
         outcome: Some(outcome),
-        value: value.map(|value| Told::of(id, value, &**jobs.hasher())),
+        value: value.map(|value| EndValue::of(id, value, &**jobs.hasher())),
         ..EndOf::unknown(id)
     })
 }

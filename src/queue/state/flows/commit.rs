@@ -185,7 +185,7 @@ impl Queue {
         {
             return 0;
         }
-        let stuck = self.take_stuck();
+        let stuck = self.parts.take_stuck(&self.jobs);
         for &job in &stuck {
             self.commit_unblocked(job, now, out);
         }

@@ -1,6 +1,6 @@
 //! Numbers, ends and records: who uses them. Each is removed with its last user.
 
-use super::values::{EndOf, Told};
+use super::values::{EndOf, EndValue};
 use super::{allocated, NONE, NO_NUMBER, NO_RECORD};
 use super::{scattered, Awaited, Flows, Number, Over, Pending, Record, What};
 use crate::queue::after::{OnDead, Outcome, Verdict};
@@ -36,7 +36,7 @@ impl Flows {
             id: end.id.into(),
             outcome: end.outcome,
             at: end.at,
-            value: (end.value).map_or(NONE, |told| self.values.acquire(&told)),
+            value: (end.value).map_or(NONE, |value| self.values.acquire(&value)),
             users: 0,
         };
         self.heap_bytes += allocated(over.id.len());
@@ -160,12 +160,12 @@ impl Flows {
         ends: impl Iterator<Item = EndOf<'a>>,
         released: &Released,
     ) -> u64 {
-        let comes = |told: &Told<'_>| {
-            let known = self.values.find(told);
+        let comes = |value: &EndValue<'_>| {
+            let known = self.values.find(value);
             known.is_none_or(|it| released.values.0.get(&it) == Some(&self.values.users(it)))
         };
         let all = ends.filter_map(|end| end.value);
-        all.filter(comes).map(|told| told.len()).sum()
+        all.filter(comes).map(|value| value.len()).sum()
     }
 
     pub(super) fn add_record(&mut self, record: Record) {

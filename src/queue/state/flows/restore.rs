@@ -1,18 +1,22 @@
 //! Putting back what a snapshot says of flows. It may be forged.
 
-use super::values::{EndOf, Told};
+use super::values::{EndOf, EndValue};
 use super::{Number, OF_GROUP, TIMED};
 use crate::queue::after::{Link, Moment, OnDead, Outcome, Verdict, AFTER_MAX};
 use crate::queue::effect::Effect;
 use crate::queue::error::QueueError;
 use crate::queue::job::{Handle, Place};
 use crate::queue::state::bounds::{check_id, check_instant, malformed, CONTRADICTION};
+use crate::queue::state::jobs::Jobs;
+use crate::queue::state::parts::Parts;
+use crate::queue::state::store::Job;
 use crate::queue::state::Queue;
 use crate::storage::broken::{must, there};
 
-impl Queue {
+impl Parts {
     pub(in crate::queue::state) fn restore_end(
         &mut self,
+        jobs: &Jobs,
         id: &[u8],
         outcome: Option<Outcome>,
         at: Moment,
@@ -20,8 +24,8 @@ impl Queue {
     ) -> Result<(), QueueError> {
         check_id(id)?;
         check_instant(at.ms)?;
-        let value = value.map(|value| Told::of(id, value, &**self.jobs.hasher()));
-        self.parts.flows.get_or_insert_default().restore_end(EndOf {
+        let value = value.map(|value| EndValue::of(id, value, &**jobs.hasher()));
+        self.flows.get_or_insert_default().restore_end(EndOf {
             id,
             outcome,
             at,
@@ -32,14 +36,14 @@ impl Queue {
 
     pub(in crate::queue::state) fn restore_links(
         &mut self,
+        jobs: &Jobs,
         id: &[u8],
-        on_dead: OnDead,
-        (is_timed, of_group, latest): (bool, bool, Moment),
+        (on_dead, is_timed, of_group, latest): (OnDead, bool, bool, Moment),
         links: &[Link<'_>],
     ) -> Result<(), QueueError> {
         check_instant(latest.ms)?;
-        let waiter = self.expect(id)?;
-        self.check_links(waiter, on_dead, links)?;
+        let waiter = jobs.expect(id)?;
+        self.check_links(jobs, waiter, on_dead, links)?;
         let fits = match links {
             [Link::Group(_)] => of_group,
             [Link::Pending(_)] => true,
@@ -50,15 +54,15 @@ impl Queue {
         }
         let restored = links.iter().map(|link| {
             let is_open = !matches!(link, Link::Over(_));
-            (self.restore_link(link, on_dead), is_open)
+            (self.restore_link(jobs, link, on_dead), is_open)
         });
         let restored: Vec<_> = restored.collect();
         let flags = if is_timed { TIMED } else { 0 } | if of_group { OF_GROUP } else { 0 };
-        self.parts.flows.get_or_insert_default().restore_record(
+        self.flows.get_or_insert_default().restore_record(
             waiter,
             (on_dead, flags, latest),
             restored.into_iter(),
-            &self.jobs,
+            jobs,
         );
         Ok(())
     }
@@ -66,14 +70,15 @@ impl Queue {
     /// Whether a job may have these links.
     fn check_links(
         &self,
+        jobs: &Jobs,
         waiter: Handle,
         on_dead: OnDead,
         links: &[Link<'_>],
     ) -> Result<(), QueueError> {
         let contradiction = || malformed(CONTRADICTION);
-        let flows = self.flows();
+        let flows = self.flows.as_deref();
         let known = flows.and_then(|flows| flows.record(waiter)).is_some();
-        let job = self.jobs.job(waiter);
+        let job = jobs.job(waiter);
         if known || !(1..=AFTER_MAX).contains(&links.len()) || job.recurring().is_some() {
             return Err(contradiction());
         }
@@ -82,17 +87,17 @@ impl Queue {
         for link in links {
             let is_right = match *link {
                 Link::Held(id) => {
-                    let handle = self.expect(id)?;
+                    let handle = jobs.expect(id)?;
                     held.push(handle);
-                    handle != waiter && self.may_be_after(handle, on_dead)
+                    handle != waiter && may_be_after(jobs.job(handle), on_dead)
                 }
                 Link::Group(name) => {
-                    let groups = self.groups();
-                    let group = groups.and_then(|it| it.named(name, &self.jobs));
+                    let groups = self.groups.as_deref();
+                    let group = groups.and_then(|it| it.named(name, jobs));
                     links.len() == 1
                         && on_dead == OnDead::Wait
                         && group.is_some()
-                        && self.group_of(waiter) != Some(name)
+                        && group != job.group()
                 }
                 Link::Pending(number) => outcome_of(number)
                     .flatten()
@@ -112,24 +117,17 @@ impl Queue {
         Ok(())
     }
 
-    /// Whether a job can be waited for: not if its end counts already, nor if it recurs.
-    fn may_be_after(&self, handle: Handle, on_dead: OnDead) -> bool {
-        let job = self.jobs.job(handle);
-        let is_over = job.place() == Place::Dead && on_dead != OnDead::Wait;
-        !is_over && job.recurring().is_none()
-    }
-
     /// The number of a link that was checked, with one user more.
-    fn restore_link(&mut self, link: &Link<'_>, on_dead: OnDead) -> Number {
-        let flows = self.parts.flows.get_or_insert_default();
+    fn restore_link(&mut self, jobs: &Jobs, link: &Link<'_>, on_dead: OnDead) -> Number {
+        let flows = self.flows.get_or_insert_default();
         match *link {
             Link::Held(id) => {
-                let handle = there(self.jobs.find(self.jobs.hashed(id)), CONTRADICTION);
+                let handle = there(jobs.find(jobs.hashed(id)), CONTRADICTION);
                 flows.link_to_job(handle, on_dead)
             }
             Link::Group(name) => {
-                let groups = there(self.parts.groups.as_mut(), CONTRADICTION);
-                let group = there(groups.named(name, &self.jobs), CONTRADICTION);
+                let groups = there(self.groups.as_mut(), CONTRADICTION);
+                let group = there(groups.named(name, jobs), CONTRADICTION);
                 let (number, is_new) = flows.link_to_group(group);
                 if is_new {
                     groups.add_user(group);
@@ -142,34 +140,29 @@ impl Queue {
         }
     }
 
-    /// At the end of a snapshot: whether every blocked job waits for something that can happen.
-    pub(in crate::queue::state) fn check_told_flows(&mut self) -> Result<(), QueueError> {
-        match self.take_stuck()[..] {
-            [] => Ok(()),
-            _ => Err(malformed(CONTRADICTION)),
-        }
+    /// Blocked jobs that wait for nothing that can happen.
+    pub(in crate::queue::state) fn take_stuck(&mut self, jobs: &Jobs) -> Vec<Handle> {
+        let flows = self.flows.as_mut();
+        let stuck = flows.map(|flows| flows.take_stuck(jobs));
+        self.drop_flows(jobs);
+        stuck.unwrap_or_default()
     }
+}
 
+impl Queue {
     /// Unblocks jobs that would stay blocked for ever; true if there were any. Effects that come one after the other,
     /// perhaps forged, can only be checked for this at their end.
     pub fn free_stuck(&mut self) -> bool {
         if !self.flows().is_some_and(|it| it.is_unchecked) {
             return false;
         }
-        let stuck = self.take_stuck();
+        let stuck = self.parts.take_stuck(&self.jobs);
         for &job in &stuck {
             let due = self.jobs.job(job).due();
             self.set_free(job, due);
         }
-        self.drop_flows();
+        self.parts.drop_flows(&self.jobs);
         !stuck.is_empty()
-    }
-
-    pub(super) fn take_stuck(&mut self) -> Vec<Handle> {
-        let flows = self.parts.flows.as_mut();
-        let stuck = flows.map(|flows| flows.take_stuck(&self.jobs));
-        self.drop_flows();
-        stuck.unwrap_or_default()
     }
 
     /// Copies the flows of another queue, whose jobs have other handles.
@@ -193,4 +186,10 @@ impl Queue {
             own.is_unchecked = flows.is_unchecked;
         }
     }
+}
+
+/// Whether a job can be waited for: not if its end counts already, nor if it recurs.
+fn may_be_after(job: Job<'_>, on_dead: OnDead) -> bool {
+    let is_over = job.place() == Place::Dead && on_dead != OnDead::Wait;
+    !is_over && job.recurring().is_none()
 }

@@ -1,7 +1,7 @@
 //! Carrying out ends for the jobs that wait for them, one waiting job at a time.
 
 use super::blocked::reason_of;
-use super::values::{EndOf, Told};
+use super::values::{EndOf, EndValue};
 use super::{Flows, Number, Pending, NONE, NO_RECORD};
 use crate::queue::after::{Moment, OnDead, Outcome, Verdict};
 use crate::queue::job::{Handle, REASON_MAX};
@@ -142,14 +142,14 @@ impl Queue {
                 }
                 Some((waiter, Fallout::Unblocked { due, forgets })) => {
                     if forgets {
-                        self.drop_record(waiter);
+                        self.parts.drop_record(&self.jobs, waiter);
                     }
                     self.unblock(waiter, due);
                     stepped.note_due(due);
                 }
             }
         }
-        self.drop_flows();
+        self.parts.drop_flows(&self.jobs);
         stepped
     }
 
@@ -169,7 +169,7 @@ impl Queue {
             false => at.ms,
         };
         let reason = &reason[..reason.len().min(REASON_MAX)];
-        self.close_links(waiter);
+        self.parts.close_links(&self.jobs, waiter);
         if let Some(departures) = self.parts.departures() {
             let how = (Outcome::Dead, Some(reason));
             departures.ended(waiter, how, (Some(at.ms), false), &self.jobs);
@@ -180,7 +180,7 @@ impl Queue {
                 id,
                 outcome: Some(Outcome::Dead),
                 at,
-                value: Some(Told::of(id, reason, &**self.jobs.hasher())),
+                value: Some(EndValue::of(id, reason, &**self.jobs.hasher())),
             };
             flows.end_job(waiter, end);
         }

@@ -1,5 +1,6 @@
 use crate::queue::add::Add;
 use crate::queue::after::{For, Link, OnDead};
+use crate::queue::budget::FOLLOWED;
 use crate::queue::claim::{Claim, Nack, NackKind};
 use crate::queue::clock::{Mint, Now};
 use crate::queue::codec::decode;
@@ -54,7 +55,7 @@ impl Scene {
     }
 
     fn end(&mut self) {
-        self.queue.follow_up(self.now, &mut self.out);
+        self.queue.follow_up(FOLLOWED, self.now, &mut self.out);
         self.out.clear();
         self.queue.check_invariants().unwrap();
     }
@@ -105,17 +106,20 @@ impl Scene {
     }
 
     fn state(&self, id: &str) -> Option<State> {
-        self.queue.get(id.as_bytes(), self.now).map(|job| job.state)
+        self.queue
+            .at(self.now)
+            .get(id.as_bytes())
+            .map(|job| job.state)
     }
 
     fn reason(&self, id: &str) -> String {
-        let job = self.queue.get(id.as_bytes(), self.now).unwrap();
+        let job = self.queue.at(self.now).get(id.as_bytes()).unwrap();
         let reason = job.failure.and_then(|failure| failure.reason);
         String::from_utf8_lossy(reason.unwrap_or_default()).into_owned()
     }
 
     fn results(&self, id: &str) -> Vec<String> {
-        let job = self.queue.get(id.as_bytes(), self.now).unwrap();
+        let job = self.queue.at(self.now).get(id.as_bytes()).unwrap();
         let results = job.waits.map_or(Vec::new(), |waits| waits.results);
         let shown = results.iter().map(|ended| {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -359,9 +363,7 @@ fn the_timer_follows_within_its_steps() {
     assert!(0 < blocked && blocked < 500, "a command does a part of it");
     while blocked > 0 {
         let left = scene.queue.expire_overdue(scene.now, STEPS, &mut scene.out);
-        let left = scene
-            .queue
-            .follow_up_within(left, scene.now, &mut scene.out);
+        let left = scene.queue.follow_up(left, scene.now, &mut scene.out);
         let freed = blocked - scene.queue.jobs.blocked_len();
         assert!(0 < freed && freed <= STEPS, "{freed} in {STEPS} steps");
         assert!(left == 0 || scene.queue.jobs.blocked_len() == 0);

@@ -17,7 +17,7 @@ pub struct EndOf<'a> {
     pub id: &'a [u8],
     pub outcome: Option<Outcome>,
     pub at: Moment,
-    pub value: Option<Told<'a>>,
+    pub value: Option<EndValue<'a>>,
 }
 
 impl<'a> EndOf<'a> {
@@ -34,16 +34,16 @@ impl<'a> EndOf<'a> {
 
 /// What an end tells: the id that ended, and its value.
 #[derive(Clone, Copy)]
-pub struct Told<'a> {
+pub struct EndValue<'a> {
     id: &'a [u8],
     value: &'a [u8],
     hash: u64,
 }
 
-impl<'a> Told<'a> {
+impl<'a> EndValue<'a> {
     pub fn of(id: &'a [u8], value: &'a [u8], hasher: &impl BuildHasher) -> Self {
         let hash = hasher.hash_one((id, value));
-        Told { id, value, hash }
+        EndValue { id, value, hash }
     }
 
     pub fn len(&self) -> u64 {
@@ -88,28 +88,28 @@ impl Values {
         self.value(number).users
     }
 
-    pub fn find(&self, told: &Told<'_>) -> Option<u32> {
-        let is_it = |number| self.value(number).parts() == (told.id, told.value);
-        self.index.find(told.hash, is_it)
+    pub fn find(&self, value: &EndValue<'_>) -> Option<u32> {
+        let is_it = |number| self.value(number).parts() == (value.id, value.value);
+        self.index.find(value.hash, is_it)
     }
 
-    pub fn acquire(&mut self, told: &Told<'_>) -> u32 {
-        let number = self.find(told).unwrap_or_else(|| self.add(told));
+    pub fn acquire(&mut self, value: &EndValue<'_>) -> u32 {
+        let number = self.find(value).unwrap_or_else(|| self.add(value));
         there(self.kept.get_mut(number), NO_VALUE).users += 1;
         number
     }
 
-    fn add(&mut self, told: &Told<'_>) -> u32 {
-        let bytes: Box<[u8]> = [told.id, told.value].concat().into();
-        self.len += told.len();
+    fn add(&mut self, value: &EndValue<'_>) -> u32 {
+        let bytes: Box<[u8]> = [value.id, value.value].concat().into();
+        self.len += value.len();
         self.heap_bytes += allocated(bytes.len());
         let number = self.kept.insert(Value {
             bytes,
-            hash: told.hash,
-            id_len: told.id.len() as u32,
+            hash: value.hash,
+            id_len: value.id.len() as u32,
             users: 0,
         });
-        self.index.insert(told.hash, number);
+        self.index.insert(value.hash, number);
         number
     }
 

@@ -194,7 +194,7 @@ impl Groups {
     }
 
     /// At the end of a snapshot: whether no two turns are the same, and none is of a group that holds no job.
-    pub fn check_told_turns(&self, only_rows: bool, jobs: &Jobs) -> Result<(), QueueError> {
+    pub fn check_given_turns(&self, only_rows: bool, jobs: &Jobs) -> Result<(), QueueError> {
         let live = self.numbers().filter(|&number| self.holds(number));
         let mut turns: Vec<u64> = live.map(|number| self.get(number).turn).collect();
         turns.extend(self.is_own_turn_known.then_some(self.own_turn));

@@ -115,6 +115,10 @@ impl Owns {
         }
     }
 
+    pub fn prefetch(&self, number: GroupNumber) {
+        self.all.prefetch(number);
+    }
+
     pub fn free_some(&mut self, count: usize) -> bool {
         self.all.free_some(count) || self.pauses.free_some(count)
     }

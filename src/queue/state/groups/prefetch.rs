@@ -30,6 +30,16 @@ impl Groups {
         }
     }
 
+    /// As [`Groups::prefetch_named`], once the slots have arrived: the group, and what it has of its own.
+    pub fn prefetch_group(&self, name: Id<'_>) {
+        if self.are_many() {
+            if let Some(number) = self.names.find(name.hash(), |_| true) {
+                self.all.prefetch(number);
+                self.owns.prefetch(number);
+            }
+        }
+    }
+
     /// The group of a job that is about to change its place.
     // In line, it would cost jobs without a group a few instructions.
     #[inline(never)]

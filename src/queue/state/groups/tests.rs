@@ -94,7 +94,7 @@ impl Stage {
             ..Pop::default()
         };
         let (mut ids, was_passing) = (Vec::new(), self.late.is_passing());
-        let expected = self.soon.first_in_turn(now, noack);
+        let expected = self.soon.serving().first_in_turn(now, noack);
         let expected = expected.map(|it| self.soon.jobs.job(it).id().to_vec());
         let popped = self.change(|it, now, out| {
             let count = it.late.pop(&pop, now, &mut it.mint, out, |job| {
@@ -103,7 +103,7 @@ impl Stage {
             for id in &ids {
                 let handle = it.soon.jobs.find(it.soon.jobs.hashed(id)).unwrap();
                 assert!(it.soon.jobs.is_ready(handle, now));
-                assert!(it.soon.may_be_served(handle, now, noack));
+                assert!(it.soon.serving().may_be_served(handle, now, noack));
             }
             count
         });
@@ -253,7 +253,10 @@ fn the_window_of_a_group_follows_the_clock_back() {
     assert_eq!(popped(&mut queue, before), 1);
     assert_eq!(popped(&mut queue, before + 999), 0);
     assert_eq!(popped(&mut queue, after), 0);
-    assert_eq!(queue.next_delivery(at(after), false), Some(after + 1000));
+    assert_eq!(
+        queue.serving().next_delivery(at(after), false),
+        Some(after + 1000)
+    );
     queue.check_invariants().unwrap();
     assert_eq!(popped(&mut queue, after + 999), 0);
     assert_eq!(popped(&mut queue, after + 1000), 1);

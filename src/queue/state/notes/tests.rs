@@ -189,7 +189,7 @@ impl Twins {
         match kind {
             0 => {
                 known.progress =
-                    Known::of(self.queue.jobs.notes(self.queue.expect(id).unwrap())).progress
+                    Known::of(self.queue.jobs.notes(self.queue.jobs.expect(id).unwrap())).progress
             }
             1 => {
                 let value = value[..value.len().min(70)].to_vec();
@@ -223,7 +223,7 @@ impl Twins {
         let state = State::ALL[self.random.below(4) as usize];
         let ids: Vec<Vec<u8>> = self.known.keys().cloned().collect();
         for id in ids {
-            if self.queue.get(&id, self.now).unwrap().state == state {
+            if self.queue.at(self.now).get(&id).unwrap().state == state {
                 self.known.remove(&id);
             }
         }
@@ -234,7 +234,7 @@ impl Twins {
         self.queue.check_invariants().unwrap();
         let mut bytes = 0;
         for (id, known) in &self.known {
-            let job = self.queue.get(id, self.now).unwrap();
+            let job = self.queue.at(self.now).get(id).unwrap();
             assert_eq!(Known::of(job.notes), *known);
             bytes += id.len() + job.payload.len() + known.bytes();
         }
@@ -347,7 +347,7 @@ fn occurrences_end_with_their_notes() {
         queue.apply(&noted(b"id", note)).unwrap();
     }
     let shown = move |queue: &Queue, id: &[u8]| {
-        let job = queue.get(id, now).unwrap();
+        let job = queue.at(now).get(id).unwrap();
         (job.terms.rest.keep_ms(), Known::of(job.notes))
     };
     let all = Known {
@@ -407,12 +407,18 @@ fn successors_are_noted_apart() {
         ..add
     };
     queue.add(&next, now, &mut mint, &mut out).unwrap();
-    assert_eq!(queue.get(b"id", now).unwrap().terms.rest.keep_ms(), Some(7));
+    assert_eq!(
+        queue.at(now).get(b"id").unwrap().terms.rest.keep_ms(),
+        Some(7)
+    );
     let mut copy = restored(&queue);
     assert!(digest(&copy) == digest(&queue));
     for queue in [&mut queue, &mut copy] {
         assert!(queue.ack(b"id", Claim::Current, None, now, &mut out));
-        assert_eq!(queue.get(b"id", now).unwrap().terms.rest.keep_ms(), Some(8));
+        assert_eq!(
+            queue.at(now).get(b"id").unwrap().terms.rest.keep_ms(),
+            Some(8)
+        );
         queue.check_invariants().unwrap();
     }
 }
@@ -533,7 +539,7 @@ fn what_is_not_known_is_carried_on() {
         }
     }
     let tags = |queue: &Queue, id: &[u8], now| -> Vec<u32> {
-        let job = queue.get(id, now).unwrap();
+        let job = queue.at(now).get(id).unwrap();
         job.notes.iter().map(|note| note.tag()).collect()
     };
     assert!(digest(&restored(&queue)) == digest(&queue));
@@ -637,7 +643,7 @@ fn many_long_steps_lie_beside() {
         ))
         .unwrap();
     queue.check_invariants().unwrap();
-    let notes = queue.get(b"id", now).unwrap().notes;
+    let notes = queue.at(now).get(b"id").unwrap().notes;
     assert_eq!(
         (notes.steps_len(), notes.beside_len()),
         (STEPS_MAX, STEPS_MAX)
@@ -646,7 +652,7 @@ fn many_long_steps_lie_beside() {
         .steps()
         .map(|(name, _)| name)
         .eq(names.iter().map(|it| it.as_bytes())));
-    let handle = queue.expect(b"id").unwrap();
+    let handle = queue.jobs.expect(b"id").unwrap();
     assert_eq!(queue.jobs.step(handle, b"500"), Some(&b"anew"[..]));
     assert_eq!(queue.jobs.step(handle, b"1000"), None);
     assert!(Notes::of(&notes.steps_as_string())

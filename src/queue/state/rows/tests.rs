@@ -160,7 +160,7 @@ fn all_rows_come_or_none() {
         let came = queue.apply(&Effect::Rows { rows }).is_ok();
         queue.check_invariants().unwrap();
         let now = crate::queue::clock::Now::from_ms(1);
-        (came, queue.len(None, now))
+        (came, queue.at(now).len(None))
     };
     let impossible = NewJob {
         due: u64::MAX,

@@ -107,7 +107,7 @@ impl Stage {
     }
 
     fn lens(&self) -> [usize; 4] {
-        STATES.map(|state| self.queue.len(Some(state), self.now()))
+        STATES.map(|state| self.queue.at(self.now()).len(Some(state)))
     }
 
     /// All jobs of one state are removed, and nothing else.
