@@ -44,12 +44,13 @@ use crate::queue::after::JobResult;
 use crate::queue::budget::{EXPIRE_BUDGET, FOLLOWED};
 use crate::queue::clock::Now;
 use crate::queue::deliver::Delivery;
+use crate::queue::deliver::Extras;
 use crate::queue::effects::Effects;
-use crate::queue::extras::Extras;
 use crate::queue::note::Notes;
 use crate::queue::overdue::At;
 use crate::queue::Queue;
 use crate::server::api::{Args, Ctx, Refusal};
+use crate::server::blocked;
 use crate::server::clock;
 use crate::server::key::OpenKey;
 use crate::server::queue_value::{self, Value};
@@ -104,7 +105,7 @@ fn change_open<T>(
             value.announce(now, effects);
             let result = change(value.queue(), now, effects);
             value.queue().follow_up(FOLLOWED, now, effects);
-            if waiting == Waiting::Served && serve::may_have_clients() {
+            if waiting == Waiting::Served && blocked::are_served() {
                 served = serve::by_command(ctx, key, value, now, effects);
             }
             Some(result)
@@ -123,7 +124,7 @@ fn change_or_create<T>(
         let key = open.key_name();
         let mut served = None;
         let mut serve = |value: &mut Value, effects: &mut Effects| {
-            if serve::may_have_clients() {
+            if blocked::are_served() {
                 served = serve::by_command(ctx, key, value, now, effects);
             }
         };

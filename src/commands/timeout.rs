@@ -10,6 +10,10 @@ pub fn parsed(seconds: &[u8]) -> Option<f64> {
 /// The instant at which a wait of so many seconds ends; u64::MAX for 0, which is for ever.
 pub fn end_of_wait(seconds: &[u8], now: Now) -> Result<u64, Refusal> {
     const NO_FLOAT: &str = "ERR timeout is not a float or out of range";
+    // What most workers say.
+    if seconds == b"0" {
+        return Ok(u64::MAX);
+    }
     let seconds = parsed(seconds).filter(|&seconds| seconds < f64::INFINITY);
     let seconds = seconds.ok_or(Refusal(NO_FLOAT.into()))?;
     if seconds < 0.0 {

@@ -1,12 +1,13 @@
 //! The rules of deliveries: POP.
 
+use super::after::JobResult;
 use super::budget::{DELIVERED_BYTES, OUT_OF_TURN, STEPS_OF_GROUP};
 use super::clock::{Mint, Now};
 use super::effect::Change;
 use super::effects::Effects;
 use super::end::Cause;
-use super::extras::{Extras, Wanted};
-use super::job::{Handle, Place};
+use super::job::{Handle, Place, TermsShown};
+use super::note::Notes;
 use super::state::store::{Job, Status};
 use super::Queue;
 
@@ -78,6 +79,42 @@ pub struct Delivery<'a> {
     pub due: u64,
     /// Only if [`Pop::with`] asks for any.
     pub extras: Option<&'a Extras<'a>>,
+}
+
+/// Which extras are asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// The job's terms.
+    pub terms: bool,
+    /// How the jobs that it was after ended.
+    pub results: bool,
+    /// Its steps.
+    pub steps: bool,
+}
+
+impl Wanted {
+    /// Whether any extra is asked for. Runs with each delivery.
+    #[inline]
+    fn any(self) -> bool {
+        self.terms | self.results | self.steps
+    }
+}
+
+/// The extras of a delivery; `None` for what was not asked for.
+#[allow(missing_docs, reason = "as in [`Wanted`]")]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Extras<'a> {
+    pub terms: Option<TermsShown>,
+    pub results: Option<Vec<JobResult<'a>>>,
+    /// The job's notes, of which only the steps are shown.
+    pub steps: Option<Notes<'a>>,
+}
+
+impl Extras<'_> {
+    /// The bytes of the steps.
+    pub fn steps_len(&self) -> usize {
+        self.steps.map_or(0, |steps| steps.counted() as usize)
+    }
 }
 
 impl Queue {
@@ -289,5 +326,16 @@ impl Queue {
             ..plain
         });
         plain.payload.len() + extras.steps_len()
+    }
+
+    /// The extras of the `attempts`-th delivery.
+    #[cold]
+    fn extras(&self, handle: Handle, wanted: Wanted, attempts: u32) -> Extras<'_> {
+        let job = self.jobs().job(handle);
+        Extras {
+            terms: wanted.terms.then(|| job.terms().shown(attempts)),
+            results: wanted.results.then(|| self.results_of(handle).collect()),
+            steps: wanted.steps.then(|| self.jobs().notes(handle)),
+        }
     }
 }

@@ -31,7 +31,6 @@ pub mod error;
 pub mod event;
 pub mod expire;
 pub mod explain;
-pub mod extras;
 pub mod glob;
 pub mod history;
 pub mod instant;

@@ -4,22 +4,9 @@ use super::clock::Now;
 use super::effects::Effects;
 use super::job::{Handle, Place};
 use super::overdue::View;
-use super::recurring::rule::{Next, Occurrence, Pattern, ZoneOf};
-use super::state::jobs::Jobs;
+use super::recurring::rule::{Next, Occurrence, ZoneOf};
 use super::state::store::Status;
 use super::Queue;
-
-impl Jobs {
-    pub(in crate::queue) fn recurs(&self, handle: Handle) -> bool {
-        self.recurring_len() > 0 && self.job(handle).recurring().is_some()
-    }
-
-    /// Whether the job's rule has this pattern: then a new rule replaces that rule, and the occurrence stays.
-    pub(in crate::queue) fn has_pattern(&self, handle: Handle, pattern: &Pattern<'_>) -> bool {
-        let recurring = self.job(handle).recurring();
-        recurring.is_some_and(|it| it.rule.rule.pattern == *pattern)
-    }
-}
 
 impl Queue {
     /// The occurrence that follows one that ends now.

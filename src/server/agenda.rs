@@ -21,23 +21,14 @@ mod ledger;
 
 use super::{clock, timer};
 use crate::queue::state::figures::Figures;
-use database::Database;
+use database::{Database, PARKED};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ffi::c_int;
 use std::sync::Arc;
 
-pub use ledger::{closed, Ticket};
-
-pub type Name = Arc<[u8]>;
-
-/// Later than any instant: nothing to do until something happens.
-pub const IDLE: u64 = u64::MAX - 1;
-
-/// A cluster has that many slots.
-const SLOTS: u64 = 16384;
-/// The keys of slot n stand at this + n.
-const PARKED: u64 = IDLE - SLOTS;
+pub use database::IDLE;
+pub use ledger::{closed, Name, Ticket};
 
 /// A key that needs attention, and since when.
 #[derive(Clone, Debug)]

@@ -10,12 +10,13 @@ use super::api::{Ctx, KeyName};
 use super::waits::{self, BlockedClient, ByTicket, Kind, ReplyJobs};
 use super::{clock, config};
 use crate::queue::clock::Now;
+use crate::queue::deliver::Wanted;
 use crate::queue::deliver::{LeaseLength, Pop};
-use crate::queue::extras::Wanted;
 use crate::queue::job::State;
 use crate::queue::Queue;
 use filling::{Fill, Filling};
 use std::cell::RefCell;
+use std::collections::btree_map::Entry;
 use std::collections::BTreeMap;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -196,15 +197,13 @@ impl BlockedPops {
         let mut left = Vec::new();
         if let Some(by_key) = self.by_key.get_mut(&waiter.db) {
             for key in &waiter.keys {
-                let Some(clients) = by_key.get_mut(key) else {
+                let Entry::Occupied(mut clients) = by_key.entry(Arc::clone(key)) else {
                     continue;
                 };
-                clients.remove(ticket, waiter.request);
-                if clients.len() == 0 {
-                    if clients.keeps_queue {
-                        left.push(Arc::clone(key));
-                    }
-                    by_key.remove(key);
+                clients.get_mut().remove(ticket, waiter.request);
+                if clients.get().len() == 0 {
+                    let (key, clients) = clients.remove_entry();
+                    left.extend(clients.keeps_queue.then_some(key));
                 }
             }
         }
@@ -239,6 +238,12 @@ fn leave(ticket: u64, looked_at: Option<&[u8]>) {
 #[inline]
 pub fn are_there() -> bool {
     COUNT.load(Ordering::Relaxed) > 0
+}
+
+/// Whether any client waits and this server delivers jobs. Checked by each command.
+#[inline]
+pub fn are_served() -> bool {
+    are_there() && agenda::is_master()
 }
 
 pub fn any(db: c_int, key: &[u8]) -> bool {

@@ -9,7 +9,7 @@
 //! Both ways keep the order of the line: a command serves nobody if the timer has work on the key
 //! already.
 
-use super::agenda::{self, Name};
+use super::agenda::Name;
 use super::api::{Ctx, KeyName};
 use super::blocked::{self, PopRequest};
 use super::clock;
@@ -36,12 +36,6 @@ impl<C: IntoIterator<Item = (BlockedClient, WaitEnd)> + Default> Drop for Served
             client.answer(self.occasion, end);
         }
     }
-}
-
-/// Whether any client waits and this server delivers jobs. Checked by each command.
-#[inline]
-pub fn may_have_clients() -> bool {
-    blocked::are_there() && agenda::is_master()
 }
 
 /// Takes the job that the command has made ready for the client that is first in line, if the

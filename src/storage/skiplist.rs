@@ -164,9 +164,7 @@ impl<K: Key> Skiplist<K> {
             return;
         }
         if self.is_empty() {
-            let mut only = Node::new();
-            only.insert(0, key, handle);
-            self.bottom.add_after(NIL, only);
+            self.bottom.add_after(NIL, Node::of(key, handle));
             (self.changes, self.len) = (self.changes.wrapping_add(1), 1);
             return;
         }

@@ -130,7 +130,8 @@ impl Add<'_> {
     pub(super) fn renews(&self, old: Handle, jobs: &Jobs) -> bool {
         let replaces = matches!(self.condition, Condition::Existing | Condition::Replace);
         let recur = self.recur.as_ref().filter(|recur| !recur.is_timed);
-        replaces && recur.is_some_and(|recur| jobs.has_pattern(old, &recur.rule.pattern))
+        let both = recur.zip(jobs.job(old).recurring());
+        replaces && both.is_some_and(|(new, old)| old.rule.rule.pattern == new.rule.pattern)
     }
 
     /// Due time and expiry (0: never).

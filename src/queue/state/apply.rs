@@ -15,7 +15,6 @@ use crate::queue::effect::{Came, Change, Effect, Forgotten, How, FOREVER};
 use crate::queue::error::QueueError;
 use crate::queue::job::{Handle, SEQ_MAX, TOKEN_MAX};
 use crate::queue::settings::{check_terms, GroupSettings, Settings};
-use crate::storage::broken::must;
 use std::sync::Arc;
 
 impl Queue {
@@ -195,14 +194,6 @@ impl Queue {
         Ok(())
     }
 
-    pub(super) fn remember_job(&mut self, handle: Handle, until: u64) {
-        if until != 0 {
-            let id = self.jobs.job(handle).id();
-            let remembered = self.parts.remember(&self.jobs, id, until);
-            must(remembered.is_ok(), "no room to remember an id");
-        }
-    }
-
     fn forget(&mut self, what: Forgotten<'_>) {
         if let Forgotten::Pause(name) = what {
             let number = self.groups().and_then(|it| it.named(name, &self.jobs));
@@ -252,7 +243,12 @@ impl Parts {
         }
     }
 
-    fn remember(&mut self, jobs: &Jobs, id: &[u8], until: u64) -> Result<(), QueueError> {
+    pub(super) fn remember(
+        &mut self,
+        jobs: &Jobs,
+        id: &[u8],
+        until: u64,
+    ) -> Result<(), QueueError> {
         if !self.dedupe.has_room() {
             return Err(QueueError::TooManyJobs);
         }

@@ -22,6 +22,7 @@ use super::store::{Id, NewJob, Status};
 use super::Queue;
 use crate::queue::effect::{Change, DeathCause, EndCause, RemovalCause};
 use crate::queue::job::{Failure, GroupNumber, Handle, Place, SEQ_MAX};
+use crate::storage::broken::must;
 use crate::storage::skiplist::InsertHint;
 
 /// What is known already of where a job belongs that is about to be added.
@@ -222,6 +223,15 @@ impl Queue {
         }
         if let Some(failed) = failed {
             self.note_value(failed.reason);
+        }
+    }
+
+    /// Its id stays in the dedupe window until this instant; not if that is 0.
+    pub(super) fn remember_job(&mut self, handle: Handle, until: u64) {
+        if until != 0 {
+            let id = self.jobs.job(handle).id();
+            let remembered = self.parts.remember(&self.jobs, id, until);
+            must(remembered.is_ok(), "no room to remember an id");
         }
     }
 

@@ -20,7 +20,6 @@
 mod edit;
 mod extra;
 mod head;
-mod loading;
 mod noted;
 mod prefetch;
 mod rare;
@@ -114,6 +113,38 @@ impl Store {
 
     pub fn hasher(&self) -> &Arc<RandomState> {
         &self.hasher
+    }
+
+    pub fn has_room_for(&self, count: usize) -> bool {
+        self.slots.has_room_for(count) && self.rares.has_room_for(count)
+    }
+
+    #[inline]
+    fn enter(&mut self, hash: u64, handle: Handle) {
+        match &mut self.unindexed {
+            None => (self.table).insert_near(hash, handle, self.near.get()),
+            Some(entries) => entries.push(hash, handle),
+        }
+    }
+
+    /// Leaves an empty store without an index until [`Store::index`]: until then jobs are only inserted, not looked up
+    /// or removed.
+    pub fn leave_unindexed(&mut self) {
+        debug_assert!(self.len() == 0);
+        self.unindexed = Some(Box::default());
+    }
+
+    pub fn is_unindexed(&self) -> bool {
+        self.unindexed.is_some()
+    }
+
+    /// Makes the index, once. False if two jobs have the same id: the store cannot be used then.
+    pub fn index(&mut self) -> bool {
+        let Some(entries) = self.unindexed.take() else {
+            return true;
+        };
+        let table = entries.into_table(|a, b| self.job(a).id() == self.job(b).id());
+        table.map(|table| self.table = table).is_some()
     }
 
     pub fn has_room(&self) -> bool {
@@ -319,6 +350,10 @@ impl Store {
     /// Jobs with a rule. After a purge of very many jobs, some are counted until they are freed.
     pub fn recurring_len(&self) -> usize {
         self.cold.rules.users()
+    }
+
+    pub fn recurs(&self, handle: Handle) -> bool {
+        self.recurring_len() > 0 && self.job(handle).recurring().is_some()
     }
 
     /// A copy of a job for another store, without the name of its group, which is not known here.

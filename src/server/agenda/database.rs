@@ -1,10 +1,17 @@
 //! The names of one database, in the order of the instants at which they need attention.
 
-use super::ledger::{Ledger, Ticket};
-use super::{Name, IDLE, PARKED};
+use super::ledger::{Ledger, Name, Ticket};
 use std::collections::BTreeSet;
 use std::ffi::c_int;
 use std::sync::Arc;
+
+/// Later than any instant: nothing to do until something happens.
+pub const IDLE: u64 = u64::MAX - 1;
+
+/// A cluster has that many slots.
+const SLOTS: u64 = 16384;
+/// The keys of slot n stand at this + n.
+pub const PARKED: u64 = IDLE - SLOTS;
 
 /// Records that a listing may visit for each name it returns. Most records are empty where very
 /// many keys have gone.

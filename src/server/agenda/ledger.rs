@@ -17,7 +17,6 @@
 //!
 //! A ticket is a hint: it never matches an account that was closed, even if another took its record.
 
-use super::Name;
 use crate::queue::state::figures::Figures;
 use crate::storage::least::Least;
 use crate::storage::slab::Slab;
@@ -29,6 +28,9 @@ use std::collections::HashMap;
 use std::ffi::c_int;
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+pub type Name = Arc<[u8]>;
 
 /// How many accounts of a database may be marked as outdated.
 const MARKED: usize = 256;

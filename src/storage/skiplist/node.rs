@@ -50,6 +50,17 @@ impl<K: Key, V: Copy> Node<K, V> {
         Self::default()
     }
 
+    /// With this item alone.
+    pub(super) fn of(key: K, value: V) -> Self {
+        Node {
+            keys: vec![key],
+            values: vec![value],
+            turn: 1,
+            in_turn: 1,
+            ..Self::default()
+        }
+    }
+
     pub(super) fn keys(&self) -> &[K] {
         &self.keys[self.start as usize..]
     }

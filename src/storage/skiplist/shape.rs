@@ -52,22 +52,17 @@ impl<K: Key> Skiplist<K> {
     fn add_level(&mut self, child: u32, key: K) -> Step {
         let height = self.height();
         let (span, floor) = self.measure(height, child);
-        let mut top = Node::new();
-        top.insert(
-            0,
-            key,
-            Link {
-                tie: (0, 0),
-                floor,
-                child,
-                span,
-            },
-        );
+        let link = Link {
+            tie: (0, 0),
+            floor,
+            child,
+            span,
+        };
         if height == self.uppers.len() {
             self.uppers.push(Level::new());
         }
         self.height += 1;
-        let node = self.uppers[height].add_after(NIL, top);
+        let node = self.uppers[height].add_after(NIL, Node::of(key, link));
         Step { node, at: 0 }
     }
 
