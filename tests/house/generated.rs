@@ -88,3 +88,18 @@ fn other_words_are_noticed() {
         assert!([4, 5].contains(&count), "{other}: {count}");
     }
 }
+
+/// A name that one library has alone needs a reason.
+#[test]
+fn a_made_up_name_is_noticed() {
+    let mut source = Source::read(&root()).unwrap();
+    let names = source.names.iter().flat_map(|subject| &subject.names);
+    let counts: Vec<usize> = names.map(|names| names.len()).collect();
+    assert!(counts.iter().all(|count| *count > 2), "{counts:?}");
+    for language in 0..5 {
+        source.names[0].names[language].insert("canary".to_owned(), "canary".to_owned());
+        let is_everywhere = language == 4;
+        assert_eq!(catch_unwind(|| source.files()).is_ok(), is_everywhere);
+    }
+    assert_eq!(stale(&source), ["docs/libraries.md"]);
+}

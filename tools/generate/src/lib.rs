@@ -7,9 +7,11 @@ mod fields;
 mod go;
 mod head;
 mod java;
+pub mod names;
 mod node;
 mod page;
 mod python;
+mod reasons;
 pub mod row;
 mod rust;
 mod shape;
@@ -29,6 +31,8 @@ pub struct Source {
     pub commands: String,
     /// What has rows by hand: the options of DQ.ADD, and the fields of DQ.GET.
     pub by_hand: Vec<String>,
+    /// The names of the libraries.
+    pub names: Vec<names::Subject>,
 }
 
 impl Source {
@@ -39,13 +43,15 @@ impl Source {
             libraries: fs::read_to_string(root.join(docs::LIBRARIES))?,
             commands: fs::read_to_string(root.join(docs::COMMANDS))?,
             by_hand: docs::by_hand(|path| fs::read_to_string(root.join(path)))?,
+            names: names::read(root)?,
         })
     }
 
     /// Each file that is written, by its path, with its text. Panics where a page has a row of nothing.
     pub fn files(&self) -> Vec<(&'static str, String)> {
         docs::check((&self.commands, &self.libraries), &self.rows, &self.by_hand);
-        let libraries = docs::libraries(&self.libraries, &self.rows);
+        let mut libraries = docs::libraries(&self.libraries, &self.rows);
+        names::put(&mut libraries, &self.names);
         let mut files = vec![(docs::COMMANDS, docs::commands(&self.commands, &self.rows))];
         for (path, text) in fields::FILES.iter().chain(&fatal::FILES) {
             files.push((path, text(&libraries)));
