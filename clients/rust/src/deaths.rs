@@ -64,7 +64,9 @@ impl Place {
     pub fn claim(&self, id: &[u8], at: i64) -> bool {
         let mut called = self.called.lock().unwrap_or_else(PoisonError::into_inner);
         let is_new = called.add(id, at);
-        called.forget(i64::MIN);
+        if called.0.len() > KNOWN {
+            called.forget(i64::MIN);
+        }
         is_new
     }
 

@@ -5,6 +5,7 @@ import json
 from conftest import EACH, breaks, scenario
 from proxy import Reply, swallow, when
 
+
 def named(name):
     return lambda command: command[0].upper() == name
 
