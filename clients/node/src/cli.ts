@@ -1,38 +1,106 @@
 #!/usr/bin/env node
-// dq-worker: runs the workers that a file exports, in one process or in several that are restarted when they die.
+// dq-worker: runs the worker of a module, or its handlers, in one process or in several that are restarted when they die.
 
+import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { ConfigurationError } from './errors';
+import { Handler } from './handler';
+import { Queue } from './queue';
 import { textOf } from './shown';
 import { isChild, NO_RESTART, supervise, whenStopped } from './supervisor';
-import type { Worker } from './worker';
+import { Worker } from './worker';
 
-const USAGE = `usage: dq-worker [--processes n] file
+const USAGE = `usage: dq-worker [options] module...
 
-Runs the worker that the file exports, or several, until SIGTERM or SIGINT:
+Runs the workers that modules export, or the handlers, until SIGTERM or SIGINT:
 
     export default new Worker(queue, handle, { concurrency: 10 });
+    export const close = handler(async (job) => {}, { kind: 'close' });
 
-With --processes, n processes run it, and one that dies is started again. Their
-environment's DQ_WORKER counts them from 0.
+jobs.js:close names one export: a worker, a function that makes one, a handler, or
+an array of them. With --queue, a function is a handler, also that by default.
+
+  --queue name      a queue of handlers; several in strict order; by default the
+                    queues that the modules export
+  --url url         its server; by default DQ_URL, or REDIS_URL
+  --concurrency n   how many handlers run at a time, in each process; 10
+  --processes n     n processes run it, and one that dies is started again. Their
+                    environment's DQ_WORKER counts them from 0
+  --reload          in development: starts again when a file of JavaScript,
+                    TypeScript or JSON below the working directory changes
+  --health where    "127.0.0.1:8081" or a file; %d is the number of the process
 `;
 
-const isWorker = (given: any): given is Worker => typeof given?.run === 'function' && typeof given?.stop === 'function';
+const OPTIONS = {
+  queue: { type: 'string', multiple: true, default: [] as string[] },
+  url: { type: 'string' },
+  concurrency: { type: 'string', default: '10' },
+  processes: { type: 'string', default: '1' },
+  reload: { type: 'boolean', default: false },
+  health: { type: 'string' },
+  help: { type: 'boolean', short: 'h' },
+} as const;
 
-/** The workers that a file exports: by default or by name. The default export may be a function that makes them. */
-async function workersOf(file: string): Promise<Worker[]> {
+const argumentsOf = (args: string[]) => parseArgs({ args, options: OPTIONS, allowPositionals: true });
+type Given = ReturnType<typeof argumentsOf>['values'];
+
+// By what they can do: the module may have another copy of the library.
+const isWorker = (given: any): given is Worker => typeof given?.run === 'function' && typeof given?.stop === 'function';
+const isHandler = (given: any): given is Handler => typeof given?.processor === 'function' && 'backoffMs' in given;
+const isQueue = (given: any): given is Queue => typeof given?.driver === 'function' && 'shards' in given;
+
+/** What a target names: workers and handlers, and the queues of its module. */
+async function found(target: string, mayBeHandler: boolean): Promise<{ parts: unknown[]; queues: Queue[] }> {
+  const [, file = target, name] = (existsSync(target) ? null : /^(.+):([\w$]+)$/.exec(target)) ?? [];
   const exported = await import(pathToFileURL(resolve(file)).href);
-  const given = exported.default ?? Object.values(exported);
-  const made = typeof given === 'function' ? await given() : given;
-  const workers = [made].flat().filter(isWorker);
-  if (workers.length === 0) throw new ConfigurationError(`${file} exports no worker: export default new Worker(...)`);
-  return workers;
+  const all = [
+    ...new Set(Object.values(exported).flatMap((each: any) => (isModule(each) ? Object.values(each) : each))),
+  ];
+  const queues = all.filter(isQueue);
+  if (name !== undefined && !(name in exported)) throw new ConfigurationError(`${file} exports no ${name}`);
+  const given = exported[name ?? 'default'];
+  if (typeof given === 'function') {
+    return { parts: mayBeHandler ? [new Handler(given)] : [await given()].flat(), queues };
+  }
+  return { parts: name === undefined ? all : [given].flat(), queues };
 }
 
-async function work(file: string): Promise<void> {
-  const workers = await workersOf(file);
+/** `module.exports` of a CommonJS module, which is its default export. */
+const isModule = (given: any) =>
+  typeof given === 'object' && given !== null && Object.getPrototypeOf(given) === Object.prototype;
+
+async function workersOf(targets: string[], given: Given): Promise<Worker[]> {
+  const modules = await Promise.all(targets.map((target) => found(target, given.queue.length > 0)));
+  const parts = [...new Set(modules.flatMap((each) => each.parts))];
+  const workers = parts.filter(isWorker);
+  if (workers.length > 0) return workers;
+  const handlers = parts.filter(isHandler);
+  const where = targets.join(', ');
+  if (handlers.length === 0) {
+    throw new ConfigurationError(
+      `${where} exports no worker and no handler: export default new Worker(...), or handler(...)`,
+    );
+  }
+  const url = given.url ?? (process.env.DQ_URL || process.env.REDIS_URL || 'redis://localhost');
+  const named = given.queue.map((name) => new Queue(url, name));
+  const queues = named.length > 0 ? named : [...new Set(modules.flatMap((each) => each.queues))];
+  if (queues.length === 0) {
+    throw new ConfigurationError(`for the handlers of ${where} name their queue, --queue orders`);
+  }
+  const health = given.health?.replace('%d', process.env.DQ_WORKER ?? '0');
+  return [new Worker(queues, handlers, { concurrency: numberOf(given, 'concurrency'), health })];
+}
+
+function numberOf(given: Given, name: 'processes' | 'concurrency'): number {
+  const number = Number(given[name]);
+  if (Number.isInteger(number) && number >= 1) return number;
+  throw new TypeError(`--${name} must be 1 or more`);
+}
+
+async function work(targets: string[], given: Given): Promise<void> {
+  const workers = await workersOf(targets, given);
   const isSupervised = isChild();
   if (isSupervised) whenStopped(() => workers.forEach((worker) => void worker.stop()));
   // If one worker cannot run, the others end, too, so that whatever watches the process notices.
@@ -43,27 +111,20 @@ async function work(file: string): Promise<void> {
   });
 }
 
-function argumentsOf(args: string[]) {
-  const options = { processes: { type: 'string', default: '1' }, help: { type: 'boolean', short: 'h' } } as const;
-  const { values, positionals } = parseArgs({ args, options, allowPositionals: true });
-  const processes = Number(values.processes);
-  if (!Number.isInteger(processes) || processes < 1) throw new TypeError('--processes must be 1 or more');
-  return { files: positionals, isHelp: values.help === true, processes };
-}
-
-async function main(): Promise<number> {
-  const { files, isHelp, processes } = argumentsOf(process.argv.slice(2));
-  const [file] = files;
-  if (isHelp || file === undefined || files.length > 1) {
+async function main(words: string[]): Promise<number> {
+  const { values, positionals } = argumentsOf(words);
+  if (values.help || positionals.length === 0) {
     process.stdout.write(USAGE);
-    return isHelp ? 0 : NO_RESTART;
+    return values.help ? 0 : NO_RESTART;
   }
-  if (processes > 1) return supervise(__filename, file, processes);
-  await work(file);
+  const processes = numberOf(values, 'processes');
+  numberOf(values, 'concurrency');
+  if (!isChild() && (processes > 1 || values.reload)) return supervise(__filename, words, processes, values.reload);
+  await work(positionals, values);
   return 0;
 }
 
-main().then(
+main(process.argv.slice(2)).then(
   (code) => process.exit(code),
   (error: unknown) => {
     const isOurs = error instanceof ConfigurationError || error instanceof TypeError;

@@ -19,13 +19,22 @@ after(() => {
   rmSync(folder, { recursive: true });
 });
 
+function written(text, name = `w${started.size}.mjs`) {
+  const library = new URL('../dist/index.js', import.meta.url).href;
+  const all = `import dq from '${library}';\nconst queue = new dq.Queue(process.env.DQ_URL, 'q');\n${text}`;
+  writeFileSync(join(folder, name), all);
+  return name;
+}
+
 /** dq-worker with a file that exports that. */
 function run(text, ...options) {
-  const file = join(folder, `w${started.size}.mjs`);
-  const library = new URL('../dist/index.js', import.meta.url).href;
-  writeFileSync(file, `import dq from '${library}';\nconst queue = new dq.Queue(process.env.DQ_URL, 'q');\n${text}`);
+  return called(...options, written(text));
+}
+
+function called(...words) {
   const env = { ...process.env, DQ_URL: dq.url };
-  const child = spawn(process.execPath, [program, ...options, file], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const options = { env, cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] };
+  const child = spawn(process.execPath, [program, ...words], options);
   started.add(child);
   const said = { out: '', err: '' };
   child.stdout.on('data', (some) => (said.out += some));
@@ -88,16 +97,92 @@ test('what no restart mends ends all of them', { timeout: 120_000 }, async () =>
   assert.match(said.err, /has no handler/);
 });
 
+const HANDLERS = `export const close = dq.handler(async (job) => console.log('closed', job.data), { kind: 'close' });
+export const all = [close, dq.handler(async (job) => console.log('reminded', job.data), { kind: 'remind' })];
+export const plain = async (job) => console.log('plain', job.data);
+export default plain;`;
+
+/** What a process says when these jobs are there. */
+async function says(words, jobs, wanted, name = 'q') {
+  const queue = new Queue(dq.url, name);
+  await queue.addMany(jobs);
+  const { child, said, ended } = called(...words);
+  await until(
+    () => wanted.every((line) => said.out.includes(`${line}\n`)),
+    () => `${said.out}${said.err}`,
+  );
+  child.kill('SIGTERM');
+  assert.equal(await ended, 0);
+  await queue.close();
+}
+
+test('handlers of modules', { timeout: 120_000 }, async () => {
+  const kinds = [
+    { data: 1, kind: 'close' },
+    { data: 2, kind: 'remind' },
+  ];
+  const both = ['closed 1', 'reminded 2'];
+  const module = written(HANDLERS.replace('export default plain;', 'export { queue };'), 'jobs.mjs');
+  await says([module], kinds, both);
+  await says(['--queue', 'other', '--url', dq.url, '--concurrency', '2', module], kinds, both, 'other');
+  await says(['--queue=q', `${module}:all`], kinds, both);
+  await says(['--queue=q', `${module}:plain`], [{ data: 3 }], ['plain 3']);
+  await says(['--queue=q', written(HANDLERS, 'default.mjs')], [{ data: 4 }], ['plain 4']);
+  const two = [`export const a = dq.handler((job) => console.log('a'), { kind: 'close' });`, 'export { queue };'];
+  await says([written(two[0], 'a.mjs'), written(two[1], 'b.mjs')], kinds, ['a']);
+});
+
+test('in development it starts again when a file changes', { timeout: 120_000 }, async () => {
+  const queue = new Queue(dq.url, 'q');
+  const worker = (text) =>
+    written(`export default new dq.Worker(queue, (job) => console.log('${text}', job.data));`, 'reloaded.mjs');
+  const { child, said, ended } = called('--reload', worker('one'));
+  const handled = async (data, text) => {
+    await until(
+      () => said.err.split('dq: started').length > data,
+      () => said.err,
+    );
+    await queue.add(data);
+    await until(
+      () => said.out.includes(`${text}\n`),
+      () => `${said.out}${said.err}`,
+    );
+  };
+  await handled(1, 'one 1');
+  worker('two');
+  await until(
+    () => said.err.includes('files have changed'),
+    () => said.err,
+  );
+  await handled(2, 'two 2');
+  written('syntax error', 'reloaded.mjs');
+  await until(
+    () => said.err.includes('it is started again when a file changes'),
+    () => said.err,
+  );
+  worker('three');
+  await handled(3, 'three 3');
+  child.kill('SIGTERM');
+  assert.equal(await ended, 0);
+  await queue.close();
+});
+
 test('a file without a worker, no file, a wrong option', { timeout: 120_000 }, async () => {
   const none = run('export const x = 1;');
   assert.equal(await none.ended, 2);
   assert.match(none.said.err, /exports no worker/);
-  const two = run(WORKER, 'another.mjs');
-  assert.equal(await two.ended, 2);
-  assert.match(two.said.out, /^usage: /);
+  const nowhere = called();
+  assert.equal(await nowhere.ended, 2);
+  assert.match(nowhere.said.out, /^usage: /);
   const wrong = run(WORKER, '--processes=many');
   assert.equal(await wrong.ended, 2);
   assert.match(wrong.said.err, /--processes must be 1 or more/);
+  const without = run(HANDLERS.replace('export default plain;', ''));
+  assert.equal(await without.ended, 2);
+  assert.match(without.said.err, /name their queue, --queue orders/);
+  const unnamed = called(`${written(HANDLERS)}:nothing`);
+  assert.equal(await unnamed.ended, 2);
+  assert.match(unnamed.said.err, /exports no nothing/);
 });
 
 test('children end when the supervisor is killed', { timeout: 120_000 }, async () => {

@@ -157,8 +157,20 @@ fn run(command: &Command) -> ExitCode {
 }
 
 fn worker(words: &[String]) -> String {
-    let words = words.join(" ");
-    format!("a worker runs your code, by the library of its language: python -m dq worker {words}, or npx dq-worker {words}")
+    let given = words.join(" ");
+    let is_node = |word: &String| {
+        word.split(':')
+            .next()
+            .is_some_and(|file| file.ends_with("js"))
+    };
+    let line = if words.iter().any(is_node) {
+        format!("npx dq-worker {given}")
+    } else if words.is_empty() {
+        "python -m dq worker shop.jobs, or npx dq-worker shop/jobs.js".to_owned()
+    } else {
+        format!("python -m dq worker {given}, or npx dq-worker with a file such as shop/jobs.js")
+    };
+    format!("a worker runs your code, by the library of its language: {line}")
 }
 
 fn completions(shell: Shell) -> Result<(), String> {

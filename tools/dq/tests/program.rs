@@ -37,6 +37,26 @@ fn temporary(name: &str) -> PathBuf {
 }
 
 #[test]
+fn how_to_start_a_worker_is_the_line_of_its_language() {
+    for (given, line) in [
+        ("", "python -m dq worker shop.jobs, or npx dq-worker shop/jobs.js"),
+        (
+            " shop.jobs --reload",
+            "python -m dq worker shop.jobs --reload, or npx dq-worker with a file such as shop/jobs.js",
+        ),
+        (
+            " jobs.mjs:close --queue q",
+            "npx dq-worker jobs.mjs:close --queue q",
+        ),
+    ] {
+        let (code, out, errors) = run(&format!("worker{given}"));
+        assert_eq!((code, out.as_str()), (2, ""));
+        let says = format!("dq worker: a worker runs your code, by the library of its language: {line}\n");
+        assert_eq!(errors, says);
+    }
+}
+
+#[test]
 fn a_wrong_command_line_is_told_in_a_sentence_without_secrets() {
     for (line, says) in [
         ("", "dq: which command?"),
