@@ -16,6 +16,7 @@ import random
 import signal
 import threading
 import time
+from collections.abc import Iterator
 from datetime import timedelta
 
 import dq
@@ -25,14 +26,14 @@ CHANCE = random.Random()
 
 
 class Shop:
-    def __init__(self, client):
+    def __init__(self, client: redis.Redis) -> None:
         self.client = client
         self.orders, self.webhooks, self.exports, self.mails, self.schedules = (
             dq.Queue(client, name) for name in ["orders", "webhooks", "exports", "mails", "schedules"])
-        self.unpaid = []
+        self.unpaid: list[tuple[float, str]] = []
         self.number = int(time.time())
 
-    def prepare(self):
+    def prepare(self) -> None:
         self.exports.configure(groupmax=2)
         self.webhooks.configure(deadlen=1000)
         self.schedules.every(15, {"task": "stock"}, id="stock")
@@ -42,7 +43,7 @@ class Shop:
         self.mails.add_many([{"data": {"mail": number}, "id": f"mail:{number}", "delay": max(wave, 1)}
                              for number, wave in enumerate(waves)])
 
-    def sell(self):
+    def sell(self) -> None:
         """What happens in a fifth of a second."""
         for _ in range(CHANCE.randrange(4)):
             self.number += 1
@@ -59,21 +60,21 @@ class Shop:
         if self.exports.len() < 5000:
             self.exports.add_many([{"data": {"page": page}, "group": tenant} for page in range(CHANCE.randrange(12))])
 
-    def workers(self):
+    def workers(self) -> Iterator[dq.Worker]:
         ladder = [timedelta(seconds=seconds) for seconds in (1, 5, 30)]
 
         @dq.handler(attempts=4, backoff=ladder)
-        def call(job):
+        def call(job: dq.Job) -> None:
             time.sleep(CHANCE.uniform(0.02, 0.2))
             if CHANCE.random() < 0.15 or CHANCE.random() < 0.02 * job.attempt:
                 raise ConnectionError("the partner answers 503")
             if CHANCE.random() < 0.005:
                 raise dq.GiveUp("the partner answers 410: it is gone")
 
-        def export(job):
+        def export(job: dq.Job) -> None:
             time.sleep(CHANCE.uniform(0.1, 0.5))
 
-        def quick(job):
+        def quick(job: dq.Job) -> None:
             time.sleep(CHANCE.uniform(0.001, 0.02))
 
         yield dq.Worker(self.webhooks, call, concurrency=4)
@@ -81,7 +82,7 @@ class Shop:
         yield dq.Worker([self.orders, self.mails, self.schedules], quick, concurrency=4)
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--url", default="redis://localhost")
     parser.add_argument("--seconds", type=float, help="ends after so many")

@@ -1,3 +1,4 @@
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
@@ -8,12 +9,12 @@ queue = dq.asyncio.Queue("redis://localhost", "orders")
 
 
 @dq.handler(attempts=5, backoff=[60, 300, 600])
-async def close_order(job):
+async def close_order(job: dq.asyncio.Job) -> None:
     print("closed order", job.data["order"], flush=True)
 
 
 @asynccontextmanager
-async def lifespan(app):
+async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     async with dq.asyncio.Worker(queue, close_order, concurrency=100):
         yield
     await queue.close()
@@ -23,7 +24,7 @@ app = FastAPI(lifespan=lifespan)
 
 
 @app.post("/orders/{number}", status_code=201)
-async def place(number: int):
+async def place(number: int) -> dict[str, int]:
     added = await queue.add({"order": number}, id=f"close:{number}", delay=timedelta(minutes=30))
     if added is None:
         raise HTTPException(409, "there is such an order")
@@ -31,7 +32,7 @@ async def place(number: int):
 
 
 @app.post("/orders/{number}/paid")
-async def pay(number: int):
+async def pay(number: int) -> dict[str, int]:
     if not await queue.delete(f"close:{number}", unreserved=True):
         raise HTTPException(409, "closed or unknown")
     return {"paid": number}
