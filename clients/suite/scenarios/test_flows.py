@@ -1,6 +1,7 @@
 """21: jobs after others, chains, and handlers that wait for other jobs. A language joins by its name in HAVE."""
 
 from threading import Event
+from zlib import crc32
 
 from conftest import EACH, breaks, scenario
 from proxy import Cut, CutBeforeReply, Held, Instead, Reply, once, swallow, when, without, without_list
@@ -388,3 +389,25 @@ def flows_and_waits_on_a_cluster_whose_slots_move(world):
         assert [row[2] for row in started(probe, last, world)["results"]] == [1, 2]
         for n in range(4 if time == "before" else 0):
             cluster.move(f"q:{{{n}}}")
+
+
+@scenario(21, plain_client, only=HAVE["cluster"])
+def each_join_goes_to_the_node_that_has_its_shard(world):
+    """Though the connection of the join before it leads to the other node: nothing is sent there in vain."""
+    cluster = world.keep(Cluster())
+    place = {"url": cluster.url} if getattr(world, "is_plain", False) else {"cluster": cluster.url}
+    probe = world.worker(place=place, shards=4, start=False)
+    nodes = {shard: cluster.owner(f"q:{{{shard}}}").client() for shard in (0, 2)}
+    assert cluster.owner("q:{0}") is not cluster.owner("q:{2}")
+
+    def misled():
+        return sum(node.info("errorstats").get("errorstat_MOVED", {"count": 0})["count"] for node in nodes.values())
+
+    probe.call("q", "chain", jobs=[{}, {}])  # the client learns where slots are
+    before = misled()
+    for n in range(8):
+        shard = n % 2 * 2
+        id = next(id for id in (f"last{n}-{m}" for m in range(99)) if crc32(id.encode()) % 4 == shard)
+        assert probe.call("q", "join", jobs=[{"data": {}}, {"data": {}}], then={"id": id, "data": {}}) == id
+        assert nodes[shard].execute_command("DQ.GET", f"q:{{{shard}}}", id)
+    assert misled() == before
