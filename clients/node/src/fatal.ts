@@ -50,7 +50,7 @@ const word = (given: Word): string | number =>
 export function refused(cause: Error, command: Command, id?: Buffer, tail = ''): DqError {
   const fault = withoutModule(cause);
   if (fault) return fault;
-  const [, code = 'ERR', said = cause.message] = /^-?([A-Z][A-Z0-9]+)(?: (.*))?$/s.exec(cause.message) ?? [];
+  const [, code = 'ERR', said = ''] = /^-?([A-Z][A-Z0-9]+)(?: (.*))?$/s.exec(cause.message) ?? [, , cause.message];
   const [name, ...rest] = command;
   if (name === 'EVAL') rest.splice(0, 2);
   const key = rest.shift() ?? '';
@@ -65,7 +65,7 @@ export function refused(cause: Error, command: Command, id?: Buffer, tail = ''):
   const job = of === undefined ? null : String(word(of));
   const what = argument === null ? name : `${argument}=${shown(value)}`;
   const queue = name === 'DQ.UNBLOCK' ? '' : `queue ${shown(word(key))}: `; // that names no key
-  const text = `${job === null ? '' : `job ${shown(job)} of `}${queue}the server refused ${what}: ${code} ${said}${tail}`;
+  const text = `${job === null ? '' : `job ${shown(job)} of `}${queue}the server refused ${what}: ${`${code} ${said}`.trim()}${tail}`;
   return new (/^MAX(LEN|BYTES)$/.test(code) ? QueueFull : Refused)(
     text,
     { code, said, id: job, argument, value },

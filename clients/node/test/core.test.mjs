@@ -6,7 +6,7 @@ import { Cancelled, ConfigurationError, GiveUp, Handler, jsonCodec, PayloadError
 import { readEnvelope, writeEnvelope } from '../dist/codec.js';
 import * as core from '../dist/core.js';
 import { Ends, partsOf } from '../dist/ends.js';
-import { fatal } from '../dist/fatal.js';
+import { fatal, refused } from '../dist/fatal.js';
 import { verdict } from '../dist/guard.js';
 import { Handlers } from '../dist/handler.js';
 import { Delivery } from '../dist/delivery.js';
@@ -470,4 +470,14 @@ test('jobs that are done in one turn share an ACK, and each has its own answer',
   assert.deepEqual([busy.lost, busy.again], [[], ['a', 'b', 'c']]);
   const cut = await shared(Promise.reject(new Error('the connection is closed')));
   assert.deepEqual([cut.lost, cut.again, cut.trouble.message], [[], ['a', 'b', 'c'], 'the connection is closed']);
+});
+
+test('an answer of one word is a code, and one without a code is said whole', () => {
+  const said = (answer) => {
+    const { code, said, message } = refused(new Error(answer), ['DQ.ADD', 'q', 'a']);
+    return [code, said, message.split('DQ.ADD: ')[1]];
+  };
+  assert.deepEqual(said('NOREPLICAS'), ['NOREPLICAS', '', 'NOREPLICAS']);
+  assert.deepEqual(said('OOM no room'), ['OOM', 'no room', 'OOM no room']);
+  assert.deepEqual(said('no room'), ['ERR', 'no room', 'ERR no room']);
 });

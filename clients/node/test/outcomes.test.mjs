@@ -112,6 +112,7 @@ for (const [name, connect] of Object.entries(CLIENTS)) {
       assert.deepEqual(await shards.result(last), ['sum', [1], [2], [3]]);
       assert.equal(await shards.join([{ data: 1 }], { then: { data: 1, id: 'late', delay: HOUR } }), 'late');
       assert.equal(await shards.join([{ data: 1 }], { then: { data: 1, id: 'late' } }), null);
+      const before = await shards.len();
       const many = Array.from({ length: 1001 }, () => ({ data: 1 }));
       for (const [mistake, jobs, then] of [
         [/needs jobs/, [], {}],
@@ -122,6 +123,7 @@ for (const [name, connect] of Object.entries(CLIENTS)) {
       ]) {
         await assert.rejects(shards.join(jobs, { then: { data: 2, ...then } }), mistake);
       }
+      assert.equal(await shards.len(), before, 'nothing of them is added, in no shard');
       await shards.close();
       await close();
     });
