@@ -114,8 +114,6 @@ class Told(TypedDict):
         (tuple[Line, ...], (LINE, LINE)),
         (tuple[int, datetime], (1, AT)),
         (tuple[Line, ...], ()),
-        (set[UUID], {UUID(int=1), UUID(int=2)}),
-        (frozenset[int], frozenset([1])),
         (Point, Point(1, AT)),
         (Told, {"at": AT, "by": "ann"}),
         (dict[int, Line], {7: LINE}),

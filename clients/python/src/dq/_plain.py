@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any, Literal, Union
 from uuid import UUID
 
-_HOLD = (list, Sequence, tuple, set, frozenset, dict, Mapping)
+_HOLD = (list, Sequence, tuple, dict, Mapping)
 _UNIONS = (Union, getattr(types, "UnionType", Union))
 
 
@@ -21,14 +21,11 @@ class Unfit(ValueError):
 
 
 def plain(value: Any) -> Any:
-    """What JSON holds in place of a value: a dataclass, a model of pydantic, an instant, a UUID, a Decimal, an Enum, a
-    set."""
+    """What JSON holds in place of a value: a dataclass, a model of pydantic, an instant, a UUID, a Decimal, an Enum."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json")
-    if isinstance(value, (set, frozenset)):
-        return [*value]
     if isinstance(value, (date, time)):
         return value.isoformat()
     if isinstance(value, timedelta):
