@@ -32,7 +32,7 @@ type deaths struct {
 	places   []*deathPlace
 	every    time.Duration
 	answered chan death
-	isLost   atomic.Bool // an answer found no room: the next look takes those that were said in a NACK, too
+	lost     atomic.Int64 // answers that found no room: the next look takes those that were said in a NACK, too
 	ending   chan struct{}
 	ended    chan struct{}
 
@@ -48,9 +48,10 @@ type deaths struct {
 type deathPlace struct {
 	queue *Queue
 	key   string
-	start int64 // 0: not known yet
 	from  int64
 	known map[string]known // deaths since from, by id
+
+	isLocated bool // from is known
 }
 
 type known struct {
@@ -108,7 +109,7 @@ func (d *deaths) answer(of *delivery) {
 		select {
 		case d.answered <- death{place: place, ids: []string{fmt.Sprintf("%s@%d", of.id, of.due.UnixMilli()), of.id}}:
 		default:
-			d.isLost.Store(true)
+			d.lost.Add(1)
 		}
 	}
 }
@@ -136,13 +137,17 @@ func (d *deaths) end(by time.Time, stops <-chan struct{}) {
 	}
 	defer d.cancel()
 	close(d.ending)
+	said := "dq: stopped without the hook Dead, which has not returned: jobs that died may not be told"
 	select {
 	case <-d.ended:
-		return
+		if d.lost.Load() == 0 {
+			return
+		}
+		said = "dq: stopped before the hook Dead was called with all jobs that died"
 	case <-time.After(time.Until(by)):
 	case <-stops:
 	}
-	d.warn("dq: stopped without the hook Dead, which has not returned: jobs that died may not be told", "waiting", len(d.answered))
+	d.warn(said, "waiting", int64(len(d.answered))+d.lost.Load())
 }
 
 // drain is for tests: it tells of all that have died since begin was called first.
@@ -218,11 +223,11 @@ func (d *deaths) call(each death, job *JobInfo) {
 
 // look finds what has died since the last look, and some time before: a busy server finds some deaths late.
 func (d *deaths) look() {
-	wasLost := d.isLost.Swap(false)
+	lost := d.lost.Swap(0)
 	defer func() { d.lookAt = time.Now().Add(d.every) }()
 	for _, place := range d.places {
-		if !d.lookAtAll(place, wasLost) {
-			d.isLost.CompareAndSwap(false, wasLost)
+		if !d.lookAtAll(place, lost > 0) {
+			d.lost.Add(lost)
 			return
 		}
 	}
@@ -230,11 +235,13 @@ func (d *deaths) look() {
 
 // lookAtAll says whether nothing came between.
 func (d *deaths) lookAtAll(place *deathPlace, wasLost bool) bool {
-	err := d.locate(place)
+	now, err := d.locate(place)
+	command := "TIME"
 	for err == nil {
+		command = "DQ.PEEK"
 		count := deathsAtOnce + len(place.known)
 		var reply any
-		look := words{"DQ.PEEK", place.key, "DEAD", "FROM", place.from, "COUNT", count, "PREFIX", 0}
+		look := words{command, place.key, "DEAD", "FROM", place.from, "COUNT", count, "PREFIX", 0}
 		reply, err = place.queue.insist(d.ctx, look, d.isOver)
 		found := peekedOf(resp.List(reply))
 		for _, each := range found {
@@ -246,17 +253,13 @@ func (d *deaths) lookAtAll(place *deathPlace, wasLost bool) bool {
 		switch {
 		case err != nil:
 		case len(found) < count:
-			place.lookFrom(place.start + time.Since(d.begun).Milliseconds() - d.every.Milliseconds())
+			place.lookFrom(now - d.every.Milliseconds())
 			return true
 		case len(place.known) > mostKnown:
 			place.lookFrom(found[len(found)-1].At.UnixMilli())
 		}
 	}
 	if d.mayNot = trouble.IsForbidden(err); d.mayNot {
-		command := "DQ.PEEK"
-		if place.start == 0 {
-			command = "TIME"
-		}
 		d.off(command, "the hook Dead does not hear of jobs that died with their lease", err)
 	}
 	return false
@@ -288,24 +291,29 @@ func (p *deathPlace) lookFrom(ms int64) {
 	}
 }
 
-// locate learns the server's time when the worker began, or that of its clock for tests.
-func (d *deaths) locate(place *deathPlace) error {
-	for tries := 1; place.start == 0; tries++ {
-		now, err := place.serverMs(d.ctx)
-		if err == nil {
-			place.start = now - time.Since(d.begun).Milliseconds()
-			place.from = place.start
+// locate learns the server's time, or that of its clock for tests, and at first when the worker began. After a failover
+// the clock may be behind.
+func (d *deaths) locate(place *deathPlace) (now int64, err error) {
+	for tries := 1; ; tries++ {
+		if now, err = place.serverMs(d.ctx); err == nil {
 			break
 		}
 		if over := d.isOver(); over != nil || !passes(err) {
-			return cmp.Or(over, err)
+			return 0, cmp.Or(over, err)
 		}
 		select {
 		case <-time.After(trouble.Pause(tries)):
 		case <-d.ending:
 		}
 	}
-	return nil
+	lived := time.Since(d.begun)
+	switch {
+	case !place.isLocated:
+		place.isLocated, place.from = true, now-lived.Milliseconds()
+	case now < place.from:
+		place.from = now - min(lived, d.every).Milliseconds()
+	}
+	return now, nil
 }
 
 func (p *deathPlace) serverMs(ctx context.Context) (int64, error) {

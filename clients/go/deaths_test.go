@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	dq "github.com/redis-dq/redis-dq/clients/go"
 	"github.com/redis-dq/redis-dq/clients/go/dqtest"
 )
@@ -104,6 +106,71 @@ func TestDeathsThatFindNoRoomAreFoundLater(t *testing.T) {
 	until(t, "all are told", func() bool { return told.len() == count })
 }
 
+func TestDeathsThatFindNoRoomDuringALongLookAreFoundLater(t *testing.T) {
+	ctx, server := t.Context(), dqtest.Start(t)
+	queue := server.Queue(t, "q")
+	var told obituaries
+	begun, goOn := make(chan bool), make(chan bool)
+	server.Run(t, dq.WorkerConfig{
+		Queues: []*dq.Queue{queue}, Handlers: []dq.Handler{{Do: giveUp, Lease: time.Second}},
+		Hooks: []dq.Hooks{told.hook(), {Dead: func(_ context.Context, _ string, job *dq.JobInfo) {
+			if job.ID == "late" {
+				begun <- true
+				<-goOn
+			}
+		}}},
+	})
+	must(queue.Add(ctx, 1, &dq.JobOptions{ID: "early"}))
+	until(t, "it looks", func() bool { return told.len() == 1 })
+	must(queue.AddMany(ctx, []dq.NewJob{
+		{JobOptions: dq.JobOptions{ID: "first"}}, {JobOptions: dq.JobOptions{ID: "late", After: []string{"first"}, OnDead: dq.OnDeadDie}},
+	}))
+	within(t, "it is called in a look", begun)
+	const count = 1200
+	must(queue.AddMany(ctx, make([]dq.NewJob, count)))
+	until(t, "all are dead", func() bool { return must(queue.Len(ctx, dq.Dead)) == 3+count })
+	server.Clock.Advance(time.Minute)
+	close(goOn)
+	until(t, "all are told", func() bool { return told.len() == 3+count })
+}
+
+// ahead is a server whose clock is ahead, until a failover to one whose clock is not.
+type ahead struct {
+	twice
+	by int64 // ms
+}
+
+func (a *ahead) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if now, isNumber := cmd.(*redis.Cmd); isNumber && err == nil && cmd.Args()[0] == "DQ.CLOCK" {
+			now.SetVal(must(now.Int64()) + a.by)
+		}
+		return err
+	}
+}
+
+func (*ahead) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func TestDeathsAreFoundByAClockThatIsBehind(t *testing.T) {
+	ctx, server, clock := t.Context(), dqtest.Start(t), &ahead{by: time.Hour.Milliseconds()}
+	server.Client.AddHook(clock)
+	queue := dq.NewQueue(server.Client, "q")
+	var told obituaries
+	worker := must(dq.NewWorker(dq.WorkerConfig{
+		Queues: []*dq.Queue{queue}, Handlers: []dq.Handler{{Do: giveUp}}, Hooks: []dq.Hooks{told.hook()},
+	}))
+	must(worker.Drain(ctx))
+	clock.by = 0
+	must(queue.AddMany(ctx, []dq.NewJob{
+		{JobOptions: dq.JobOptions{ID: "first"}}, {JobOptions: dq.JobOptions{After: []string{"first"}, OnDead: dq.OnDeadDie}},
+	}))
+	must(worker.Drain(ctx))
+	expect(t, told.len(), 2)
+}
+
 func TestAHookThatHangsIsLeftBehind(t *testing.T) {
 	ctx, server := t.Context(), dqtest.Start(t)
 	queue := server.Queue(t, "q")
@@ -116,7 +183,10 @@ func TestAHookThatHangsIsLeftBehind(t *testing.T) {
 	go func() { ended <- worker.Run(ctx) }()
 	must(queue.Add(ctx, 1, nil))
 	within(t, "it is called", begun)
+	must(queue.AddMany(ctx, make([]dq.NewJob, 1200)))
+	until(t, "all are dead", func() bool { return must(queue.Len(ctx, dq.Dead)) == 1201 })
 	worker.Stop()
 	expect(t, <-ended, nil)
-	expect(t, strings.Contains(log.String(), "stopped without the hook Dead"), true)
+	expect(t, strings.Count(log.String(), "stopped without the hook Dead"), 1)
+	expect(t, strings.Contains(log.String(), "waiting=1200\n"), true)
 }

@@ -25,6 +25,9 @@ final class Deaths {
     /** Reasons of the server. All others were said in a NACK, whose sender heard of the death. */
     private static final Pattern BY_TIME = Pattern.compile("lease ended|after .*: (dead|deleted|expired)", Pattern.DOTALL);
 
+    /** {@code isAll}: it was found whatever it died of. */
+    private record Found(long at, boolean isAll) {}
+
     /** The first of the ids that is dead is the job. {@code isFound}: it counts only if no answer told of it. */
     private record Death(Place place, List<String> ids, boolean isFound) {}
 
@@ -32,17 +35,16 @@ final class Deaths {
     private static final class Place {
         final DqQueue queue;
         final byte[] key;
-        final Map<String, Long> seen = new HashMap<>(); // deaths since then that were found: their instants
+        final Map<String, Found> seen = new HashMap<>(); // deaths since then
         final Map<String, Long> told = new LinkedHashMap<>() {
             private static final long serialVersionUID = 1;
 
             @Override
             protected boolean removeEldestEntry(Map.Entry<String, Long> eldest) {
-                return size() > MOST;
+                return size() > 10 * MOST;
             }
         };
-        long startMs = -1; // not known yet
-        long fromMs;
+        long fromMs = -1; // not known yet
 
         Place(DqQueue queue, byte[] key) {
             this.queue = queue;
@@ -60,7 +62,7 @@ final class Deaths {
         /** Forgets what is not looked for again. */
         void lookFrom(long ms) {
             fromMs = Math.max(fromMs, ms);
-            seen.values().removeIf(at -> at < fromMs);
+            seen.values().removeIf(each -> each.at < fromMs);
         }
     }
 
@@ -70,7 +72,7 @@ final class Deaths {
     private final List<Place> places = new ArrayList<>();
     private final Deque<Death> waiting = new ArrayDeque<>();
     private long begun; // when the worker started; 0: not yet
-    private boolean isLost; // an answer told of a death when there was no room: the next look takes all
+    private int lost; // deaths of which an answer told when there was no room: the next look takes all
     private boolean isEnding;
     private volatile boolean hasEnded;
     private boolean mayLook = true;
@@ -106,13 +108,13 @@ final class Deaths {
         List<String> ids = List.of(job.id() + "@" + job.due().toEpochMilli(), job.id());
         for (Place each : places) {
             if (each.queue == queue && Arrays.equals(each.key, job.rawKey) && !put(new Death(each, ids, false))) {
-                lose();
+                lose(1);
             }
         }
     }
 
-    private synchronized void lose() {
-        isLost = true;
+    private synchronized void lose(int count) {
+        lost += count;
     }
 
     /** False: there is no room. */
@@ -135,15 +137,23 @@ final class Deaths {
         while (!hasEnded && order != null && order != Watch.STOP) {
             order = watch.order(by);
         }
+        int left = left();
         if (areHeard() && !hasEnded) {
             hasEnded = true;
-            Guard.warn("stopped without the hook dead: it has not ended, and is called no more");
+            Guard.warn("stopped without the hook dead: it has not ended, and is called no more; deaths that are left: " + left);
+        } else if (left > 0) {
+            Guard.warn("stopped before the hook dead was called; deaths that are left: " + left);
         }
+    }
+
+    private synchronized int left() {
+        return waiting.size() + lost;
     }
 
     // --- The thread of the hooks
 
     void work() {
+        begun = System.nanoTime();
         for (int failures = 0; !isOver(); ) {
             Throwable error = Guard.call(this::step);
             failures = error instanceof DqException ? failures + 1 : 0;
@@ -161,7 +171,6 @@ final class Deaths {
     }
 
     private void step() throws InterruptedException {
-        begin();
         if (mayLook && hasRoom() && lookAt - System.nanoTime() <= 0) {
             look();
         }
@@ -189,7 +198,8 @@ final class Deaths {
         if (error instanceof DqException passing && !isForGood(passing)) {
             throw passing;
         }
-        if (error != null) {
+        boolean isOff = error instanceof RefusedException said && watch.isForbidden(said, "DQ.GET", "the hook dead is not called");
+        if (error != null && !isOff) {
             Guard.warn("the hook dead does not hear of job " + death.ids.get(death.ids.size() - 1) + ": " + Guard.text(error));
         }
         synchronized (this) {
@@ -224,7 +234,7 @@ final class Deaths {
     /** For tests: tells, in the caller's thread, of all that have died since it was called first. */
     void drain() {
         if (areHeard()) {
-            begin();
+            begun = begun == 0 ? System.nanoTime() : begun;
             boolean isAll = false;
             while (!isAll) {
                 isAll = look();
@@ -237,21 +247,17 @@ final class Deaths {
 
     // --- Deaths that are found
 
-    /** Learns since when to look: the server's time when the worker started. */
-    private void begin() {
-        begun = begun == 0 ? System.nanoTime() : begun;
-        Map<Object, Long> times = new HashMap<>();
-        for (Place each : places) {
-            if (each.startMs < 0 && mayLook) {
-                Object there = each.queue.connector().place(each.key);
-                each.startMs = Math.max(0, times.computeIfAbsent(there, it -> serverMs(each)) - sinceStartMs());
-                each.fromMs = each.startMs;
-            }
+    /** Learns the server's time, and at first since when to look there: since the worker started. */
+    private long locate(Place place, Map<Object, Long> times) {
+        Object there = place.queue.connector().place(place.key);
+        long now = times.computeIfAbsent(there, it -> serverMs(place));
+        long livedMs = (System.nanoTime() - begun) / 1_000_000;
+        if (place.fromMs < 0) {
+            place.fromMs = Math.max(0, now - livedMs);
+        } else if (now < place.fromMs) { // after a failover
+            place.fromMs = Math.max(0, now - Math.min(livedMs, everyNs / 1_000_000));
         }
-    }
-
-    private long sinceStartMs() {
-        return (System.nanoTime() - begun) / 1_000_000;
+        return now;
     }
 
     private long serverMs(Place place) {
@@ -281,11 +287,12 @@ final class Deaths {
 
     /** Finds deaths, as far as there is room. Whether these are all. */
     private boolean look() {
-        boolean areLost = takeLost();
+        int before = takeLost();
         boolean isAll = true;
+        Map<Object, Long> times = new HashMap<>();
         try {
             for (Place each : places) {
-                isAll = isAll && look(each, areLost);
+                isAll = isAll && look(each, before > 0, times);
             }
         } catch (DqException error) {
             isAll = false;
@@ -295,8 +302,8 @@ final class Deaths {
             turnOff(said, "DQ.PEEK");
             isAll = true;
         } finally {
-            if (!isAll && areLost) {
-                lose();
+            if (!isAll) {
+                lose(before);
             }
         }
         if (isAll) {
@@ -305,17 +312,15 @@ final class Deaths {
         return isAll;
     }
 
-    private synchronized boolean takeLost() {
-        boolean areLost = isLost;
-        isLost = false;
-        return areLost;
+    private synchronized int takeLost() {
+        int before = lost;
+        lost = 0;
+        return before;
     }
 
-    private boolean look(Place place, boolean areLost) {
-        if (!mayLook) {
-            return true;
-        }
-        while (true) {
+    private boolean look(Place place, boolean areLost, Map<Object, Long> times) {
+        long now = mayLook ? locate(place, times) : 0;
+        while (mayLook) {
             int count = PAGE + place.seen.size();
             Words peek = new Words("DQ.PEEK").add(place.key).add("DEAD").value("FROM", place.fromMs);
             List<Object> rows = Reply.list(place.ask(peek.value("COUNT", count).value("PREFIX", 0)));
@@ -324,20 +329,22 @@ final class Deaths {
                 List<Object> row = Reply.list(each);
                 String id = Reply.text(row.get(0));
                 last = Reply.number(row.get(2));
-                if (!Long.valueOf(last).equals(place.seen.get(id))) {
+                Found before = place.seen.get(id);
+                if (before == null || before.at != last || areLost && !before.isAll) {
                     if (!put(new Death(place, List.of(id), !areLost))) {
                         return false;
                     }
-                    place.seen.put(id, last);
+                    place.seen.put(id, new Found(last, areLost));
                 }
             }
             if (rows.size() < count) {
-                place.lookFrom(place.startMs + sinceStartMs() - everyNs / 1_000_000);
+                place.lookFrom(now - everyNs / 1_000_000);
                 return true;
             }
             if (place.seen.size() > MOST) {
                 place.lookFrom(last);
             }
         }
+        return true;
     }
 }

@@ -294,6 +294,7 @@ public final class Worker implements AutoCloseable {
             told = links.stream().mapToInt(Link::size).sum();
             links.forEach(Link::tellAll);
             until = System.nanoTime();
+            drained = until;
             waitIdle(until + TELLING_NS / 2);
         }
         finish(until + TELLING_NS);

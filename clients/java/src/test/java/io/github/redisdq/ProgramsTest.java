@@ -9,15 +9,21 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import io.github.redisdq.testing.Clock;
 import io.github.redisdq.testing.DqExtension;
 import io.github.redisdq.testing.DqServer;
+import java.io.ByteArrayOutputStream;
+import java.io.PrintStream;
+import java.lang.reflect.Proxy;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.ExtendWith;
 
 /** Rules beside their handlers, and the hook of dead jobs. What workers do with them is in the behaviour suite. */
@@ -178,5 +184,88 @@ class ProgramsTest {
         worker.close();
         hangs.countDown();
         assertEquals(100, queue.len(State.DEAD));
+    }
+
+    @Test
+    @Timeout(60)
+    void aSecondStopEndsAlsoItsDrain() throws InterruptedException {
+        CountDownLatch hangs = new CountDownLatch(1);
+        CountDownLatch called = new CountDownLatch(1);
+        CountDownLatch handling = new CountDownLatch(1);
+        Worker worker = Worker.on(queue)
+                .handler(Handler.of(ProgramsTest::fail).kind("dies"))
+                .handler(Handler.of(job -> {
+                    handling.countDown();
+                    Guard.call(hangs::await);
+                }))
+                .hooks(new Hooks() {
+                    @Override
+                    public void dead(String queue, JobInfo job) {
+                        called.countDown();
+                        Guard.call(hangs::await);
+                    }
+                })
+                .concurrency(2)
+                .drain(Duration.ofHours(1))
+                .build();
+        String log = log(() -> {
+            worker.start();
+            add(1001, JobOptions.create().kind("dies"));
+            called.await();
+            WorkerTest.until(() -> queue.len(State.DEAD) == 1001);
+            queue.add(1);
+            handling.await();
+            worker.stop();
+            worker.close();
+        });
+        hangs.countDown();
+        assertTrue(log.contains("stopped without the hook dead: it has not ended, and is called no more; deaths that are left: 1001"), log);
+    }
+
+    @Test
+    void aRightThatIsMissedIsMissedOnce(DqServer server) throws Exception {
+        try (DqQueue admin = server.queue("admin")) {
+            List<String> words = List.of("ACL", "SETUSER", "reader", "reset", "on", ">secret", "allkeys", "+@all", "-dq.get");
+            admin.connector().call(List.<byte[][]>of(words.stream().map(String::getBytes).toArray(byte[][]::new)), null);
+        }
+        add(3, JobOptions.create().kind("sell"));
+        try (DqQueue limited = DqQueue.connect(server.url().replace("//", "//reader:secret@"), "q")) {
+            Worker worker = Worker.on(limited).handler(Handler.of(ProgramsTest::fail)).hooks(new Dead()).build();
+            String log = log(worker::drain);
+            assertEquals(2, log.split("the hook dead ", -1).length, log);
+            assertTrue(log.contains("DQ.GET is refused"), log);
+        }
+    }
+
+    private static String log(Guard.Call call) {
+        PrintStream before = System.err;
+        ByteArrayOutputStream log = new ByteArrayOutputStream();
+        System.setErr(new PrintStream(log, true, StandardCharsets.UTF_8));
+        try {
+            assertNull(Guard.call(call));
+        } finally {
+            System.setErr(before);
+        }
+        return log.toString(StandardCharsets.UTF_8);
+    }
+
+    /** After a failover. */
+    @Test
+    void deathsAreFoundByAClockThatIsBehind(DqServer server) {
+        AtomicReference<Connector> at = new AtomicReference<>(queue.connector());
+        Connector either = (Connector) Proxy.newProxyInstance(
+                getClass().getClassLoader(), new Class<?>[] {Connector.class}, (self, method, words) -> method.invoke(at.get(), words));
+        Dead dead = new Dead();
+        Worker worker = Worker.on(DqQueue.on(either, "q")).handler(counting()).hooks(dead).build();
+        server.clock().advance(Duration.ofDays(1));
+        worker.drain();
+        try (DqServer behind = DqServer.start(); DqQueue there = behind.queue("q")) {
+            at.set(there.connector());
+            there.add(1, JobOptions.withId("a").attempts(1));
+            there.pop(1, MINUTE);
+            behind.clock().advance(MINUTE);
+            worker.drain();
+        }
+        assertEquals(List.of("a"), dead.ids());
     }
 }
