@@ -166,7 +166,7 @@ fn cancel() -> Value {
 fn signal() -> Value {
     json!({
         "operationId": "signalJob",
-        "summary": "Sets a step of a job from outside; the first signal of a name counts.",
+        "summary": "Sends a job a signal, which is stored as a step; the first of a name counts.",
         "parameters": path(&["queue", "id"]),
         "requestBody": { "required": true, "content": content(&schema("Signal")) },
         "responses": responses(
