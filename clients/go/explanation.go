@@ -23,7 +23,7 @@ func explanationsOf(reply any) []Explanation {
 	found := []Explanation{}
 	for _, each := range resp.List(reply) {
 		row := resp.List(each)
-		if len(row) != 3 {
+		if len(row) < 3 {
 			continue
 		}
 		reason := Explanation{Code: resp.Text(row[0]), Until: resp.Time(row[2])}

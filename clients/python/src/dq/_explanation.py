@@ -28,7 +28,7 @@ class Explanation:
 def reasons(replies: Iterable[Optional[list[Any]]]) -> Optional[list[Explanation]]:
     """The reasons of all shards, each code once; None if no shard is there."""
     found = [reply for reply in replies if reply is not None]
-    rows = [(code.decode(), number, until) for reply in found for code, number, until in reply]
+    rows = [(code.decode(), number, until) for reply in found for code, number, until, *_ in reply]
     if len(found) < 2:
         return [Explanation(code, number, maybe_from_ms(until)) for code, number, until in rows] if found else None
     codes = {code for code, _, _ in rows}

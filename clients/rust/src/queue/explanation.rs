@@ -34,7 +34,8 @@ const SAY_NO_JOBS: [&str; 3] = ["paused", "maxreserved", "empty"];
 impl Explanation {
     pub(crate) fn all(reply: Value) -> Vec<Self> {
         let of = |row| {
-            let [code, number, until] = values::list(row).try_into().ok()?;
+            let mut row = values::list(row).into_iter();
+            let (code, number, until) = (row.next()?, row.next()?, row.next()?);
             Some(Explanation {
                 code: values::text(code)?,
                 number: (number != Value::Nil).then(|| values::int(&number).max(0) as u64),

@@ -55,7 +55,7 @@ pub fn read(
         return Ok(None);
     };
     let reason = |value: &Value| {
-        let [code, number, until] = reply::array(value)? else {
+        let [code, number, until, ..] = reply::array(value)? else {
             return None;
         };
         Some(Reason {
