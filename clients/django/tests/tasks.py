@@ -1,9 +1,12 @@
 """Tasks like those of django-tasks' own tests."""
 
+import threading
+
 from dq.django import _framework
 
 task = _framework.base.task
 begun = []
+end = threading.Event()
 
 
 @task
@@ -51,6 +54,11 @@ def second_time(context, first):
     if context.attempt == 1:
         raise ValueError(first)
     return [error.traceback.splitlines()[-1] for error in context.task_result.errors]
+
+
+@task
+def late():
+    end.wait(60)
 
 
 @task

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from datetime import datetime, timedelta, timezone
 
 import dq
@@ -110,6 +111,7 @@ def test_what_is_unknown_or_of_another_task(backend):
     for id in "123", "default:123", "nowhere:1", "":
         with pytest.raises(Unknown):
             backend.get_result(id)
+    assert "nowhere" not in backend._known, "whoever makes up ids opens no connections"
     backend.queue("default").add("not a task", id="default:other")
     with pytest.raises(Unknown):
         backend.get_result("default:other")
@@ -183,6 +185,19 @@ def test_a_task_whose_workers_are_lost_fails_in_the_end(backend, clock):
     (error,) = result.errors
     assert (result.status, error.exception_class) == (Status.FAILED, dq.JobFailed)
     assert "its workers were lost" in error.traceback
+
+
+def test_a_task_that_takes_too_long_has_failed_once(use, told):
+    backend = use(timeout=0.05)
+    result = tasks.late.enqueue()
+    with backend.worker():
+        while result.status != Status.FAILED:
+            time.sleep(0.01)
+            result.refresh()
+        tasks.end.set()
+    result.refresh()
+    assert (result.status, result.attempts) == (Status.FAILED, 1)
+    assert [each.status for each in told] == [Status.READY, Status.RUNNING]
 
 
 def test_a_task_that_this_worker_does_not_know_waits_for_another(backend):

@@ -44,6 +44,19 @@ async def sell(job, to: str):
 async def remind(job):
     await program.close_async(job)
 """
+BOTH = """
+import dq, os, program
+
+typed = dq.Queue(os.environ["DQ_URL"], "typed")
+own = dq.Queue(os.environ["DQ_URL"], "own")
+
+@typed.kind("sell")
+def sell(to: str): ...
+
+@dq.handler
+def close(job):
+    program.close.function(job)
+"""
 WORKER = """
 import dq, os, program
 
@@ -54,7 +67,8 @@ remind = worker.job("remind")(program.close.function)
 
 @pytest.fixture
 def run(tmp_path, dq_url):
-    for name, text in (("program", PROGRAM), ("shop", SHOP), ("own", WORKER), ("empty", "import program")):
+    texts = {"program": PROGRAM, "shop": SHOP, "own": WORKER, "both": BOTH, "empty": "import program"}
+    for name, text in texts.items():
         (tmp_path / f"{name}.py").write_text(text)
     (tmp_path / "out").mkdir()
     started = []
@@ -89,6 +103,8 @@ def until(condition, what):
         ("q", ["program:several", "own:remind", "--queue", "q"]),
         ("typed", ["shop"]),
         ("own", ["own"]),
+        ("own", ["both"]),
+        ("other", ["both", "--queue", "other"]),
     ],
 )
 def test_it_runs_what_it_is_given(run, dq_url, tmp_path, queue, words):

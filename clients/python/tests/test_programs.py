@@ -255,6 +255,19 @@ def test_deaths_that_find_no_room_are_looked_for(told):
     assert len(told.seen) == 3, "all later ones found room"
 
 
+def test_deaths_that_a_look_passed_before_it_was_for_them_are_told(told):
+    told.server = {b"%05d" % n: (1_001_000, b"lease ended") for n in range(MOST + PAGE)}
+    told.time = 1030
+    told.look(65.0)
+    assert told.deaths.next_at > 1e9, "it waits for room"
+    told.server[b"x"] = (1_001_500, b"no such order")
+    told.deaths.answered(b"x", 7)
+    for _ in range(4):
+        told.call()
+        told.look(66.0)
+    assert sorted(told.seen) == sorted(told.server)
+
+
 def test_what_is_remembered_is_bounded(told):
     told.time = 1100
     for n in range(3 * KNOWN):

@@ -80,7 +80,7 @@ def load(given: argparse.Namespace) -> Any:
         return found[0]
     functions = [each.function if isinstance(each, Handler) else each for each in found]
     face: Any = asyncio if any(map(_guard.is_coroutine_function, functions)) else sys.modules[__package__]
-    queues = [face.Queue(given.url, each) for each in given.queue] or _queues(modules, found)
+    queues = _queues(modules, found, {each: face.Queue(given.url, each) for each in given.queue})
     if not queues:
         raise ValueError(f"for the handlers of {' '.join(given.targets)} name their queue, --queue orders")
     health = given.health and given.health.replace("%d", os.environ.get("DQ_PROCESS", "0"))
@@ -110,9 +110,11 @@ def _all_of(module: ModuleType) -> list[Any]:
     return found
 
 
-def _queues(modules: Iterable[ModuleType], handlers: Iterable[Any]) -> list[Any]:
-    """Those of kinds; else those that the modules define."""
-    of_kinds = [each.queue for each in handlers if isinstance(each, BaseKind)]
+def _queues(modules: Iterable[ModuleType], handlers: Iterable[Any], named: dict[str, Any]) -> list[Any]:
+    """Those of kinds; for other handlers those that are named, else those that the modules define."""
+    of_kinds = {each.queue.name: each.queue for each in handlers if isinstance(each, BaseKind)}
     values = [each for module in modules for each in vars(module).values()]
-    defined = [each for each in values if issubclass(type(each), (Queue, asyncio.Queue))]
-    return [*dict.fromkeys(of_kinds or defined)]
+    others = named
+    if not named and not all(isinstance(each, BaseKind) for each in handlers):
+        others = {each.name: each for each in values if issubclass(type(each), (Queue, asyncio.Queue))}
+    return [*{**others, **of_kinds}.values()]

@@ -116,9 +116,10 @@ class Deaths:
             self._start_ms = self._from_ms = now_ms
         self._began_ms, self._is_looking = now_ms, True
         self._at_ms, self._past = self._from_ms, 0
-        self._takes_all = self._is_short
+        self._takes_all, self._is_short = self._is_short, False
         if self._takes_all:
-            self._is_short = False
+            # The look before may have found such deaths, when it was not for them.
+            self._found.clear()
 
     def _find(self, rows: Sequence[Sequence[Any]], now: float) -> None:
         """Takes the next deaths, as many as there is room for."""

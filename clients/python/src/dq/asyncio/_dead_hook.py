@@ -54,7 +54,13 @@ class DeadHook(BaseDeadHook):
     async def _call(self, hooks: Any, *told: Any) -> None:
         called = self._base._log, hooks, "dead", *told
         if _guard.is_coroutine_hook(hooks, "dead"):
-            return await _guard.ahook(*called)
+            # In a task of its own: what a hook raises may not be told from an end of this one.
+            calling = asyncio.ensure_future(_guard.ahook(*called))
+            try:
+                await asyncio.wait([calling])
+            finally:
+                calling.cancel()
+            return
         await _guard.awaited(self._base._log, hooks, "dead", await beside(_guard.hook, *called))
 
     async def _ask(self, link: Any, commands: Sequence[Command]) -> list[Any]:

@@ -65,10 +65,11 @@ class Running:
             raise
         except BaseException as error:
             self._keep(job, errors, error)
-            if job.attempt < self._attempts:
+            if job.attempt < self._attempts or job.cancelled:
                 raise
             self._end(job, task, status.FAILED, told)
             raise GiveUp(reason(error).decode("utf-8", "replace")) from error
+        job.check()  # too late, it has not succeeded
         self._end(job, task, status.SUCCESSFUL, told)
         return told
 

@@ -104,7 +104,9 @@ class DqBackend(tasks.backends.BaseTaskBackend):
     def get_result(self, result_id: str) -> Any:
         """It is found as long as its job is there: see ``keep``."""
         name = _queue_of(result_id)
-        info = self.queue(name).get(result_id) if name else None
+        # An id may come from anybody, and each queue that is asked has connections.
+        known = name in self.queues if self.queues else bool(name)
+        info = self.queue(name).get(result_id) if known else None
         if info is None or not info.kind or not isinstance(info.data, dict):
             raise tasks.exceptions.TaskResultDoesNotExist(result_id)
         told = json.loads(info.result or b"{}")
@@ -165,7 +167,8 @@ class DqBackend(tasks.backends.BaseTaskBackend):
         attempts = int(self._given["attempts"])
         handler = Handler(
             Running(self, attempts),
-            attempts=max(attempts, LOSSES),
+            # With a time limit a task that is begun again may have used it up.
+            attempts=attempts if self._given["timeout"] else max(attempts, LOSSES),
             backoff=self._given["backoff"],
             timeout=self._given["timeout"],
         )
