@@ -11,7 +11,8 @@ pub struct Stopper(Arc<Mutex<Stops>>);
 #[derive(Debug, Default)]
 struct Stops {
     early: usize,
-    events: Option<UnboundedSender<Event>>,
+    /// Of each run: a worker and its clones may run beside each other.
+    events: Vec<UnboundedSender<Event>>,
 }
 
 impl Stopper {
@@ -23,32 +24,33 @@ impl Stopper {
     /// call ends that time. If the worker does not run yet, it stops as soon as it runs.
     pub fn stop(&self) {
         let mut stops = self.lock();
-        match &stops.events {
-            Some(events) => _ = events.send(Event::Stop),
-            None => stops.early += 1,
+        if stops.events.is_empty() {
+            stops.early += 1;
+        }
+        for events in &stops.events {
+            _ = events.send(Event::Stop);
         }
     }
 
-    pub(crate) fn connect(&self, events: UnboundedSender<Event>) {
+    /// Until what it returns is dropped, which stops that run.
+    pub(crate) fn connect(&self, events: UnboundedSender<Event>) -> OnDrop {
         let mut stops = self.lock();
         for _ in 0..std::mem::take(&mut stops.early) {
             _ = events.send(Event::Stop);
         }
-        stops.events = Some(events);
-    }
-
-    fn disconnect(&self) {
-        self.lock().events = None;
+        stops.events.push(events.clone());
+        OnDrop(self.clone(), events)
     }
 }
 
 /// Stops a worker whose future is dropped.
-pub(crate) struct OnDrop(pub Stopper);
+pub(crate) struct OnDrop(Stopper, UnboundedSender<Event>);
 
 impl Drop for OnDrop {
     fn drop(&mut self) {
-        self.0.stop(); // if the worker has ended, this does nothing
-        self.0.disconnect();
+        _ = self.1.send(Event::Stop); // if the worker has ended, this does nothing
+        let is_other = |it: &UnboundedSender<Event>| !it.same_channel(&self.1);
+        self.0.lock().events.retain(is_other);
     }
 }
 

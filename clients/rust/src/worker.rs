@@ -11,7 +11,7 @@ use crate::plan::{sources, Place, Plan};
 use crate::queue::Queue;
 use crate::ruled::Ruled;
 use crate::run::Work;
-use crate::stopper::{OnDrop, Stopper};
+use crate::stopper::Stopper;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
@@ -286,8 +286,7 @@ impl Worker {
             handlers: tokio::runtime::Handle::current(),
         };
         let (io, running) = Io::start(plan)?;
-        self.stopper.connect(io.events());
-        let _stop = OnDrop(self.stopper.clone());
+        let _stop = self.stopper.connect(io.events());
         running.await
     }
 

@@ -352,6 +352,25 @@ async fn a_worker_runs_in_a_task_of_its_own() -> Result<(), Error> {
     running.await.expect("it does not panic")
 }
 
+#[tokio::test]
+async fn a_stop_is_for_all_runs_of_a_worker() -> Result<(), Error> {
+    let (_server, queue) = server().await;
+    let worker = Worker::new(&queue).handler(Handler::new(double));
+    let running = [worker.clone(), worker.clone()].map(|it| tokio::spawn(it.run()));
+    let dropped = tokio::spawn(worker.run());
+    for n in 0..20 {
+        let doubled = queue.add(&Order { number: n }).and_wait(MINUTE).await?;
+        assert_eq!(doubled, Some(2 * n));
+    }
+    dropped.abort();
+    assert!(dropped.await.is_err());
+    worker.stopper().stop();
+    for each in running {
+        each.await.expect("it does not panic")?;
+    }
+    Ok(())
+}
+
 /// Else another task of the worker finds it at work here, and gives it back for a second.
 #[tokio::test]
 async fn a_job_that_sleeps_is_ours_until_its_handler_has_returned() -> Result<(), Error> {
