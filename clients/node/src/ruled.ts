@@ -2,7 +2,7 @@
 
 import { troubleMs } from './core';
 import type { Crew } from './crew';
-import { ConfigurationError, Refused } from './errors';
+import { ConfigurationError, EncodingError, Refused } from './errors';
 import { fatal, mayNot } from './fatal';
 import { HANDLER, type HandlerOptions } from './handler';
 import type { Logger } from './hooks';
@@ -52,6 +52,9 @@ export async function say(rules: readonly Said[], queue: Queue<any>, crew: Crew,
         await rule(queue);
         break;
       } catch (error) {
+        if (error instanceof EncodingError) {
+          return crew.trouble(new ConfigurationError(error.message, { cause: error }));
+        }
         if (error instanceof Refused && isOver(error, crew, log)) break;
         crew.trouble(error);
         await crew.rest(troubleMs(++troubles));

@@ -78,6 +78,8 @@ test('what is no rule beside a handler', async () => {
   assert.throws(() => worker().every('a', 1000, handle, { tz: 'UTC' }), /worker.every has no option 'tz'/);
   assert.throws(() => worker().every('a', 1000, handle).every('a', 1000, handle), ConfigurationError);
   await assert.rejects(worker().every('a', 10, handle).run({ signals: false }), ConfigurationError);
+  const data = { data: 1n };
+  await assert.rejects(worker().every('a', 1000, handle, data).run({ signals: false }), /serialize a BigInt/);
   await assert.rejects(worker().cron('a', '0 25 * * *', handle).run({ signals: false }), /job 'a' .*0 25/);
   const started = worker().job('b', handle);
   started.start();
