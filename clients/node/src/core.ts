@@ -304,6 +304,10 @@ export class Fetches {
     this.options = [...(lease ? [lease.word, lease.ms] : []), 'WITHDUE', 'WITHRESULTS', 'WITHSTEPS', 'WITHTERMS'];
   }
 
+  get fills(): boolean {
+    return this.fill !== null;
+  }
+
   command(count: number, waitMs: number, atMs: number): Command {
     [this.began, this.overAt] = [atMs, atMs + waitMs];
     const filling = this.filling(count, atMs);

@@ -97,6 +97,8 @@ export class Link implements Desk {
       await this.waiting.open().catch((error: unknown) => this.failed(error));
       const claim = this.trouble ? 0 : await this.boss.claim(this);
       // The first fetch does not wait long, to learn soon whether the server answers.
+      // One that fills would end with a batch that is not full: there the answer to CLIENT ID says that.
+      if (this.fetches.fills && !this.trouble) this.illness = null;
       const waitMs = this.illness === null ? this.longestMs(isOnly) : limits.NO_WAIT_MS;
       if (claim > 0) this.boss.takeOn(this, claim, await this.fetch(claim, waitMs));
       if (this.trouble) await this.boss.rest(core.troubleMs(this.troubles));

@@ -191,10 +191,11 @@ unfilled = breaks(without(b"DQ.BPOP", b"FILL", 2))
 @scenario(30, unfilled, gate=EACH)
 def a_batch_waits_until_it_is_full(world):
     handlers = [{"batch": 10, "fill": [5, 600_000], "lease_ms": 3000}]
+    world.add("j0", {"do": "sleep", "ms": 600_000})
     probe = world.worker(concurrency=2, drain_ms=100, handlers=handlers)
     world.until(world.waiting, "a client waits")
-    for n in range(4):
-        world.add(f"j{n}", {"do": "sleep", "ms": 600_000} if n == 0 else {})
+    for n in range(1, 4):
+        world.add(f"j{n}", {})
     world.never(lambda: probe.events("started"), "it begins before its batch is full", for_s=0.5)
     world.add("j4", {})
     assert probe.wait("started", patience_s=world.patience_s)["batch"] == 5
