@@ -19,6 +19,8 @@ def fill(client):
         order = {"order": 70_000 + number, "customer": f"c{chance.randrange(900)}", "total": round(chance.uniform(9, 400), 2)}
         pipe.execute_command("DQ.ADD", "order-timeouts", f"order:{70_000 + number}", json.dumps(order), "AT", at)
     pipe.execute_command("DQ.CFGSET", "order-timeouts", "ATTEMPTS", 5, "BACKOFF", 4, 1000, 10_000, 60_000, 600_000)
+    # It is shown also while it has no job.
+    pipe.execute_command("DQ.CFGSET", "webhooks", "ATTEMPTS", 8)
     for name, count, delay in [("invoices", 340, 900), ("webhooks", 85, 40), ("reminders", 5200, 86_400)]:
         for number in range(count):
             pipe.execute_command("DQ.ADD", name, f"{name[:-1]}-{number}", "{}", "DELAY", chance.randrange(1000, delay * 1000))

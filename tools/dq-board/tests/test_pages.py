@@ -386,7 +386,7 @@ class Pages(BoardTest):
         page.get_by_role("link", name="order:70123").click()
         expect(page.get_by_label("Payload")).to_contain_text('"order": 70123,')
         page.go_back()
-        page.get_by_role("searchbox").fill("7012")
+        page.get_by_role("searchbox").fill("r:7012")
         page.get_by_role("button", name="Search", exact=True).click()
         expect(page.locator("tbody tr")).to_have_count(10)
         page.get_by_role("searchbox").fill("*[")
