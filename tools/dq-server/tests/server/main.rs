@@ -316,12 +316,12 @@ fn a_queue_is_explained_from_the_command_line() {
     }
     let (code, said, errors) = explain(&["mails"]);
     let of_groups =
-        "3 jobs are ready; their 2 groups are at GROUPMAX 1; the next lease ends in 1h2";
+        "3 jobs are ready; their 2 groups are at GROUPMAX 1; the next lease ends in 1 h 2";
     assert!(code == 0 && said.starts_with(of_groups), "{said}{errors}");
     assert!(!said.contains('\n'), "{said}");
     let (code, said, _) = explain(&["mails", "a"]);
     assert!(
-        code == 0 && said.starts_with("a worker has it, its lease ends in 1h2"),
+        code == 0 && said.starts_with("a worker has it, its lease ends in 1 h 2"),
         "{said}"
     );
     let group = "its group has 1 job reserved, as many as it may";

@@ -120,7 +120,7 @@ mod tests {
             (Of::Queue, &[("delayed", 1, 101_000), ("blocked", 3, -1), ("reserved", 2, 99_000)],
                 "1 job is delayed, it is due in 1.0 s; 3 jobs are blocked, after others; 2 jobs are reserved, the next lease ends now"),
             (Of::Queue, &[("groups", 3, 105_000)], "3 jobs are ready; their groups are held; the next can go in 5.0 s"),
-            (Of::Queue, &[("rate", 5, 160_000)], "RATE is used up, the next job fits in 1m"),
+            (Of::Queue, &[("rate", 5, 160_000)], "RATE is used up, the next job fits in 1 min"),
             (Of::Queue, &[("fill", 2, 103_000)],
                 "2 clients wait for a full batch, and the first takes what is there in 3.0 s"),
             (Of::Queue, &[("idle", 4, -1)], "4 jobs are ready, and no client asks for any"),
