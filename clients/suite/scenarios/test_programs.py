@@ -165,6 +165,10 @@ def without_the_right_to_look_only_its_own_deaths_are_told(world):
     assert len(said) == 1, said
 
 
+MANY = 1200
+"""More deaths than wait for a hook."""
+
+
 def lose_many(world, jobs):
     with world.db.pipeline() as pipeline:
         for id, data in jobs.items():
@@ -179,13 +183,13 @@ def each_of_many_deaths_is_told_once(world):
     """Some of large jobs, whose payloads no look reads."""
     probe = world.worker(dead=True, handlers=[{"lease_ms": 1000}])
     world.until(lambda: world.proxy.commands(b"DQ.PEEK"), "it looks")
-    lose_many(world, {f"j{n}": json.dumps({"n": n}) + " " * (0 if n % 400 else 4_000_000) for n in range(2000)})
-    probe.wait("dead", count=2000, patience_s=world.patience_s)
+    lose_many(world, {f"j{n}": json.dumps({"n": n}) + " " * (0 if n % 400 else 4_000_000) for n in range(MANY)})
+    probe.wait("dead", count=MANY, patience_s=4 * world.patience_s)
     looked = len(world.proxy.commands(b"DQ.PEEK"))
     world.until(lambda: len(world.proxy.commands(b"DQ.PEEK")) > looked + 1, "it looks again")
     probe.finish()
-    assert {(event["job"], event["data"]["n"]) for event in probe.events("dead")} == {(f"j{n}", n) for n in range(2000)}
-    assert len(deaths(probe)) == 2000 and all(b"PREFIX" in look for look in world.proxy.commands(b"DQ.PEEK"))
+    assert {(event["job"], event["data"]["n"]) for event in probe.events("dead")} == {(f"j{n}", n) for n in range(MANY)}
+    assert len(deaths(probe)) == MANY and all(b"PREFIX" in look for look in world.proxy.commands(b"DQ.PEEK"))
 
 
 @scenario(12, breaks(when(named(b"DQ.PEEK"), Reply(b"*0\r\n"))), gate=EACH)
@@ -193,7 +197,7 @@ def a_hook_that_hangs_holds_up_neither_jobs_nor_the_stop(world):
     """It is called with one job at a time, which is read right before: so no more than one payload is in memory."""
     probe = world.worker(dead=True, drain_ms=500, handlers=[{"lease_ms": 1000}])
     world.until(lambda: world.proxy.commands(b"DQ.PEEK"), "it looks")
-    lose_many(world, {f"j{n}": json.dumps({"dead": "hang"}) for n in range(2000)})
+    lose_many(world, {f"j{n}": json.dumps({"dead": "hang"}) for n in range(MANY)})
     probe.wait("dead", patience_s=world.patience_s)
     world.add("lost", LOST)
     world.add("long", {"do": "sleep", "ms": 3000}, "KEEP", 60_000)  # as many heartbeats
