@@ -160,7 +160,7 @@ class Trouble(BoardTest):
         with open(os.path.join(os.path.dirname(__file__), "../../../docs/board.md"), encoding="utf-8") as docs:
             (rights,) = [line.split() for line in docs if "ACL SETUSER viewer" in line]
         server.client.execute_command(*rights)
-        board = self.board(server, "--allow-actions", "--user", "viewer", REDISCLI_AUTH="secret")
+        board = self.board(server, "--allow-actions", "--user", "viewer", "-a", "secret")
         page = self.window()
         page.goto(board.url + "queue?queue=0:q")
         expect(page.locator(".readout")).to_contain_text("1 job already due")
@@ -179,4 +179,10 @@ class Trouble(BoardTest):
         page.goto(board.url + "queue?queue=0:q")
         expect(page.get_by_role("alert").filter(has_text="NOPERM").first).to_be_visible()
         page.goto(board.url + "jobs?queue=0:q&state=ready")
+        expect(page.get_by_role("alert").filter(has_text="NOPERM").first).to_be_visible()
+        self.assertEqual(ask(board.url + "api/look/find?id=job")[0], 200)
+        server.client.execute_command("ACL", "SETUSER", "viewer", "-dq.scan")
+        page.goto(board.url + "search")
+        page.get_by_role("searchbox").fill("job")
+        page.keyboard.press("Enter")
         expect(page.get_by_role("alert").filter(has_text="NOPERM").first).to_be_visible()

@@ -38,6 +38,7 @@ pub struct ServerArgs {
     user: Option<String>,
     /// file:PATH, env:NAME or the password itself, which ps shows; by default that of REDISCLI_AUTH
     #[arg(
+        id = "pass",
         short = 'a',
         long = "pass",
         value_name = "PASSWORD",

@@ -184,3 +184,20 @@ fn man(folder: &Path) -> Result<(), String> {
         std::fs::create_dir_all(folder).and_then(|()| clap_mangen::generate_to(words(), folder));
     written.map_err(|error| format!("{}: {error}", folder.display()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::words;
+
+    /// With the same name, one option would silently have what was given to the other.
+    #[test]
+    fn options_of_a_command_have_names_of_their_own() {
+        for command in words().get_subcommands() {
+            let mut names: Vec<_> = command.get_arguments().map(|it| it.get_id()).collect();
+            let count = names.len();
+            names.sort();
+            names.dedup();
+            assert_eq!(names.len(), count, "{}", command.get_name());
+        }
+    }
+}

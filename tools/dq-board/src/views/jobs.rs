@@ -127,7 +127,7 @@ pub async fn find_everywhere(board: &Arc<Board>, words: Words) -> Result<Json, F
     let keys = board.reader.queues(|stats| stats.is_none_or(holds));
     let left = words.onwards(&keys);
     let (mut found, mut looked, mut refused, mut done) = (Vec::new(), 0, 0, 0);
-    let mut more = None;
+    let (mut more, mut why) = (None, None);
     for (key, cursor) in &left {
         if done == QUEUES || found.len() >= PAGE || looked >= SEARCHED.looked {
             more = Some(Words::place(key, cursor));
@@ -145,8 +145,9 @@ pub async fn find_everywhere(board: &Arc<Board>, words: Words) -> Result<Json, F
         };
         let walked = match walk(board, key, &filter, cursor.clone(), enough, each).await {
             // One that this user may not search does not end the search.
-            Err(Failure::Refused(_)) => {
+            Err(refusal @ Failure::Refused(_)) => {
                 (refused, done) = (refused + 1, done + 1);
+                why = Some(refusal);
                 continue;
             }
             walked => walked?,
@@ -157,6 +158,10 @@ pub async fn find_everywhere(board: &Arc<Board>, words: Words) -> Result<Json, F
             break;
         }
         done += 1;
+    }
+    // Whoever may search none is told that, not that there is no such job.
+    if let Some(why) = why.filter(|_| refused == done && more.is_none()) {
+        return Err(why);
     }
     let now = board.reader.server_ms();
     let before = keys.len() - left.len();
