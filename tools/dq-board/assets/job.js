@@ -120,7 +120,7 @@ export function job(main, about, env) {
   const fields = h("dl", { class: "facts wide" });
   const [payload, result] = [content("Payload"), content("Result")];
   const [line, graph] = [life(), flow(key, about.id)];
-  const before = after(key, env);
+  const before = after(key, about.id, env);
   const behind = waiters(key, about);
   const all = h("section", { class: "card" }, fields);
   const body = h("div", { hidden: true });

@@ -12,7 +12,7 @@ const ON_DEAD = {
   die: "If one of them dies, is deleted or expires, it dies too.",
 };
 
-export function after(key, env) {
+export function after(key, id, env) {
   const title = h("h2", {});
   const note = h("p", { class: "note" });
   const jobs = sheet("Waits for", [
@@ -21,13 +21,15 @@ export function after(key, env) {
     worded("Result or reason", (job) => job.value),
   ], env, { letter: "o" });
   const further = h("p", { class: "note" });
+  const whole = h("a", { href: `flow?queue=${key}&id=${id}` }, "How far the group is");
   return {
-    section: h("section", { class: "card" }, h("div", { class: "card-head" }, title), note, jobs.table, further),
+    section: h("section", { class: "card" }, h("div", { class: "card-head" }, title, whole), note, jobs.table, further),
     any: ({ waits }) => waits.count > 0 || waits.group !== null,
     show({ state, waits }) {
       put(title, state === "blocked" ? "Waits for" : "Came after");
       put(note, waits.group === null ? ON_DEAD[waits.onDead] ?? "" : `All jobs of the group ${waits.group}`);
       jobs.show(waits.jobs);
+      whole.hidden = waits.group === null;
       put(further, waits.count > waits.jobs.length ? `and ${text.full(waits.count - waits.jobs.length)} more` : "");
     },
   };

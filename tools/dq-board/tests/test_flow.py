@@ -52,7 +52,8 @@ class Flow(BoardTest):
             self.assertFalse(page.evaluate("document.documentElement.scrollWidth > innerWidth"))
         page = pages[1]
         self.assertNotIn("stranger", page.locator("main").inner_text())
-        page.goto(board.url + "flow?queue=0:q&id=last")
+        page.goto(board.url + "job?queue=0:q&id=callback")
+        page.get_by_role("link", name="How far the group is").click()
         expect(page.locator(".needy li")).to_have_text(f"Group {evil.decode()} 2 of 5 done, then callback")
         self.assertEqual(page.locator(".needy progress").evaluate("(it) => it.value"), 0.4)
         # By the keyboard alone, and what becomes of it is seen.
