@@ -16,6 +16,7 @@
 
 mod check;
 mod free;
+mod noted;
 mod places;
 mod purges;
 

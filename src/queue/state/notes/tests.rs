@@ -5,6 +5,7 @@ use crate::queue::claim::{Claim, Nack, NackKind};
 use crate::queue::clock::{Mint, Now};
 use crate::queue::codec::decode;
 use crate::queue::deliver::Pop;
+use crate::queue::error::QueueError;
 use crate::queue::job::{State, STEPS_MAX};
 use crate::queue::note::{Notes, PROGRESS_MAX};
 use crate::queue::recurring::rule::{Pattern, Rule};
