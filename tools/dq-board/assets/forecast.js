@@ -137,9 +137,9 @@ function workers(about, changed) {
         if (document.activeElement !== element && element.value !== String(of(name))) element.value = of(name);
       }
       const own = typed.workers !== null || typed.ms !== null;
-      put(measured, own ? "" : answer.measured ? "(as measured)" : "(assumed: nothing was measured yet)");
+      put(measured, own ? "" : answer.measured ? "(as measured)" : answer.unseen ? "(assumed: no job was seen reserved, as with NOACK)" : "(assumed: nothing was measured yet)");
       // Whoever types a number asks what would be.
-      return { ...limited(of("workers"), of("ms"), limits), isAttended: own || answer.attended !== false };
+      return { ...limited(of("workers"), of("ms"), limits), isAsked: own || answer.asked !== false, row: limits.row };
     },
   };
 }

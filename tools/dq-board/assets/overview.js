@@ -12,6 +12,13 @@ const LINES = [["past", "delivered"], ["failed", "failed"], ["waiting", "ready"]
 
 const sum = (values) => values.reduce((all, value) => all + value, 0);
 
+// How far the first look at all queues is.
+function looked() {
+  const [rows, known] = [[...live.rows.values()], live.state.head?.queues ?? 0];
+  const read = rows.filter((row) => row.jobs || row.gone || row.refusal).length;
+  return `Still looking: ${text.full(read)} of ${text.full(Math.max(rows.length, known))} queues read`;
+}
+
 export function overview(main) {
   const title = h("h2", {});
   const calm = h("p", { class: "note" });
@@ -24,17 +31,31 @@ export function overview(main) {
   main.append(h("div", { class: "two first" },
     h("section", { class: "card", "aria-label": "What needs a look" }, h("div", { class: "card-head" }, title), needy, calm, wrong),
     h("section", { class: "card", "aria-label": "All queues in the last hour" }, h("div", { class: "card-head" }, h("h2", {}, "The last hour")), told, h("div", { class: "drawing" }, drawing), legend)));
-  const followed = live.follow((signal) => live.look("overview", "", signal), (answer, error) => {
+  // Once it has looked at all queues, the board finds new ones as they come.
+  let isWhole = false;
+  let last = null;
+  const followed = live.follow(async (signal) => ({ isWhole, ...(await live.look("overview", "", signal)) }), (answer, error) => {
     put(wrong, error ?? "");
-    if (answer) show(answer);
+    if (answer) show(last = answer);
   }, { every: EVERY_MS });
 
-  function show(answer) {
-    const { count, queues } = answer;
-    put(title, count ? `${text.full(count)} ${count === 1 ? "queue needs" : "queues need"} a look` : "No queue needs a look", count ? "warn" : "good");
-    list(needy, queues, (it) => it.key, (it) => h("li", {}, h("a", { href: `queue?queue=${it.key}`, title: it.name }), it.db === undefined ? "" : ` (db ${it.db})`, " ", h("span", {})), (line, it) => { putName(line.firstChild, it.name); put(line.lastChild, it.why.join("; ")); });
+  function update() {
+    if (isWhole) return;
+    isWhole = Boolean(live.state.head?.whole);
+    if (isWhole) followed.now();
+    else tell();
+  }
+
+  function tell() {
+    const { count = 0, queues = [], isWhole } = last ?? {};
     const others = Math.max(live.rows.size - count, 0);
-    put(calm, [count > queues.length && `${text.full(count - queues.length)} more of them stand first in the list below.`, others && `${text.full(others)} ${others === 1 ? "is" : "are"} calm.`].filter(Boolean).join(" "));
+    put(title, count ? `${text.full(count)} ${count === 1 ? "queue needs" : "queues need"} a look` : isWhole ? "No queue needs a look" : looked(), count ? "warn" : isWhole ? "good" : "");
+    put(calm, [count > queues.length && `${text.full(count - queues.length)} more of them stand first in the list below.`, isWhole ? others && `${text.full(others)} ${others === 1 ? "is" : "are"} calm.` : count && `${looked()}.`].filter(Boolean).join(" "));
+  }
+
+  function show(answer) {
+    tell();
+    list(needy, answer.queues, (it) => it.key, (it) => h("li", {}, h("a", { href: `queue?queue=${it.key}` }), it.db === undefined ? "" : ` (db ${it.db})`, " ", h("span", {})), (line, it) => { putName(line.firstChild, it.name); put(line.lastChild, it.why.join("; ")); });
     draw(answer);
   }
 
@@ -58,5 +79,5 @@ export function overview(main) {
     attribute(drawing, "aria-label", told.textContent);
   }
 
-  return followed;
+  return { update, stop: followed.stop };
 }

@@ -27,7 +27,7 @@ export function layout(answer, width) {
 
 // `looked`: zoom or range, whether the scale is logarithmic, what is pointed at and selected; `perMs`: jobs that the
 // workers do per ms, what limits them, and for how long the queue is paused.
-export function shape(answer, width, looked, { perMs, why, paused, isAttended }) {
+export function shape(answer, width, looked, { perMs, why, paused, isAsked, row }) {
   const { dues, each, past } = answer;
   const place = layout(answer, width);
   // Jobs due already are drawn at now, if that is in the chart.
@@ -39,7 +39,7 @@ export function shape(answer, width, looked, { perMs, why, paused, isAttended })
   const span = dues.length * each;
   const result = drained(ready, dues, span, perMs, paused);
   const total = ready + sum(dues);
-  const view = { answer, looked, perMs, why, paused, isAttended, ...place, ready, cut, scaled, level, span, line: perMs * each, result, total };
+  const view = { answer, looked, perMs, why, paused, isAsked, row, ...place, ready, cut, scaled, level, span, line: perMs * each, result, total };
   const summary = summed(view);
   return {
     paths: paths(view),
@@ -187,12 +187,13 @@ function summed(view) {
   return `${start}: ${delivered}. The next ${zoom}: ${due}.${shifts}`;
 }
 
-function sentence({ answer: { now }, perMs, why, paused, isAttended, span, total, result: { done, left, longest } }) {
+function sentence({ answer: { now }, perMs, why, paused, isAsked, row, span, total, result: { done, left, longest } }) {
   if (!total) return "there is nothing to do.";
   if (paused === Infinity) return "the queue is paused: nothing is delivered until it is resumed.";
-  if (!isAttended) return "no client is connected: nothing is delivered until one asks for jobs.";
+  if (!isAsked) return `no client asks for jobs${row.jobs[2] ? ` (${text.full(row.jobs[2])} reserved)` : ""}: nothing is delivered until one does.`;
   const rate = `${text.rate(perMs * 1000)} a second${why}`;
   if (left > 0) return `${rate}: not enough. This peak is cleared by ${text.at(now + done)}, ${text.millis(done - span)} after its end.`;
-  const wait = longest < 1000 ? "no job waits longer than a second" : `the longest wait is ${text.millis(longest)}`;
+  const most = Math.max(longest, row.oldest ?? 0);
+  const wait = most < 1000 ? "no job waits longer than a second" : `the longest wait is ${text.millis(most)}`;
   return `${rate}: this peak is cleared by ${text.at(now + done)}; ${wait}.`;
 }

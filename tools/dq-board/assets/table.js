@@ -146,6 +146,7 @@ export function table(main, about, env) {
   const { place, move } = linesInSight(grid, body, () => order, shown);
 
   function update() {
+    followed.update();
     if (!live.state.head) return;
     order = sorted.order(named(filter));
     shown.fill(order);
@@ -243,7 +244,6 @@ function line() {
 function fill(line, row, index, shown) {
   putName(line.link, row.name);
   attribute(line.link, "href", `queue?queue=${row.key}`);
-  attribute(line.link, "title", row.name);
   put(line.mark, row.db === undefined ? badge(row)[0] : `db ${row.db} ${badge(row)[0]}`, badge(row)[1]);
   attribute(line.element, "aria-rowindex", index + 2);
   line.element.classList.toggle("old", Boolean(row.gone || row.refusal) || live.isDown(row));

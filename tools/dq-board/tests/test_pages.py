@@ -203,7 +203,7 @@ class Pages(BoardTest):
         page = self.window()
         verdict = page.locator(".verdict")
         page.goto(board.url + "queue?queue=0:q")
-        expect(verdict).to_have_text("no client is connected: nothing is delivered until one asks for jobs.")
+        expect(verdict).to_have_text("no client asks for jobs: nothing is delivered until one does.")
         self.assertIs(json.loads(ask(board.url + "api/scale?queue=q&per=10")[2])["attended"], False)
         page.get_by_label("With", exact=True).fill("2")
         expect(verdict).to_contain_text("a second: this peak is cleared by")
@@ -214,6 +214,11 @@ class Pages(BoardTest):
         client.execute_command("DQ.ADD", "q", "another", "x")
         expect(verdict).to_contain_text("a second: this peak is cleared by")
         self.assertIs(json.loads(ask(board.url + "api/scale?queue=q&per=10")[2])["attended"], True)
+        # A lease is held, and nobody asks: the second job has waited for longer than a second.
+        expect(verdict).to_contain_text("the longest wait is")
+        page.goto(self.board(server).url + "queue?queue=0:q")
+        expect(page.locator(".why")).to_have_text("1 job is ready, and no client asks for any")
+        expect(verdict).to_have_text("no client asks for jobs (1 reserved): nothing is delivered until one does.")
         self.assertEqual(page.wrong, [])
 
     def test_the_workers_are_those_that_were_measured(self):
@@ -221,7 +226,8 @@ class Pages(BoardTest):
         client = server.client
         client.execute_command("DQ.CFGSET", "q")
         page = self.window()
-        page.goto(self.board(server).url + "queue?queue=0:q")
+        board = self.board(server)
+        page.goto(board.url + "queue?queue=0:q")
         expect(page.locator(".ask .note")).to_have_text("(assumed: nothing was measured yet)")
         turn = 0
 
@@ -235,6 +241,20 @@ class Pages(BoardTest):
             return page.locator(".ask .note").text_content() == "(as measured)"
 
         wait_until("it is measured", measured)
+        # What is taken with NOACK is never reserved.
+        client.execute_command("DQ.CFGSET", "noack")
+        other = self.window()
+        other.goto(board.url + "queue?queue=0:noack")
+
+        def is_unseen():
+            client.execute_command("DQ.ADD", "noack", "job", "x")
+            client.execute_command("DQ.POP", "noack", "NOACK")
+            return "as with NOACK" in other.locator(".ask .note").text_content()
+
+        self.assertIn("None was measured yet.", ask(board.url + "api/scale?queue=noack")[2])
+        wait_until("it is known", is_unseen)
+        expect(other.locator(".ask .note")).to_have_text("(assumed: no job was seen reserved, as with NOACK)")
+        self.assertIn("This cannot be measured: no job was seen reserved, as with NOACK.", ask(board.url + "api/scale?queue=noack")[2])
         self.assertGreater(float(page.get_by_label("workers at").input_value()), 0)
         page.get_by_label("workers at").fill("7.5")
         expect(page.locator(".ask .note")).to_have_text("")
@@ -402,7 +422,7 @@ class Pages(BoardTest):
         client.execute_command("DQ.NACK", "q", "job", "DELAY", HOUR, "REASON", "no\nroom")
         page = self.window()
         page.goto(self.board(server).url + "job?queue=0:q&id=job")
-        for said in ["delayed", "no\\nroom", "1 of 7", "-3", "1 min 30 s", "1.0 s, 1 min"]:
+        for said in ["delayed", "no room", "1 of 7", "-3", "1 min 30 s", "1.0 s, 1 min"]:
             expect(page.locator(".facts")).to_contain_text(said)
         # No digit is lost or rounded.
         expect(page.get_by_label("Payload")).to_contain_text('"big": 12345678901234567890,')
@@ -504,6 +524,9 @@ class Pages(BoardTest):
         page = self.window()
         page.goto(self.board(server).url)
         expect(page.locator("#sum")).to_have_text("10,000 queues")
+        # As long as not all were read, nothing is said of the others.
+        expect(page.get_by_role("heading", name=re.compile(r"^Still looking: [\d,]+ of 10,000 queues read$"))).to_be_visible()
+        expect(page.locator(".first .note")).to_have_text("")
         self.assertLess(page.locator("[data-line]").count(), 60)
         page.evaluate("window.scrollTo(0, document.body.scrollHeight)")
         expect(page.get_by_role("link", name="queue-09999")).to_be_visible()

@@ -2,6 +2,7 @@
 
 use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Response};
+use dq_watch::model::row::Row;
 use dq_watch::model::QueueKey;
 use serde_json::{json, Value};
 
@@ -37,7 +38,12 @@ async fn wanted(site: &Site, query: &str) -> Result<Value, Failure> {
     site.board.shows(&key)?;
     let measured = site.board.reader.measured(&key);
     let each = scale::each(Some(per.into()), measured, ahead).ok_or_else(|| {
-        Failure::asked("How many jobs does a worker do in that time (per)? None was measured yet.")
+        let why = match site.board.reader.of_row(&key, Row::is_unseen) {
+            Some(true) => "This cannot be measured: no job was seen reserved, as with NOACK.",
+            _ => "None was measured yet.",
+        };
+        let asked = format!("How many jobs does a worker do in that time (per)? {why}");
+        Failure::asked(&asked)
     })?;
     let load = views::load(&site.board, &key, ahead).await?;
     Ok(json!({
@@ -45,7 +51,7 @@ async fn wanted(site: &Site, query: &str) -> Result<Value, Failure> {
         "ready": load.ready,
         "reserved": load.reserved,
         "coming": load.coming,
-        "attended": site.board.reader.is_attended(&key),
+        "attended": site.board.reader.of_row(&key, Row::is_attended),
         "per": each,
         "ahead": ahead,
     }))

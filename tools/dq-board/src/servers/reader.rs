@@ -272,16 +272,15 @@ impl Reader {
         self.state().servers.now().server_ms
     }
 
-    pub fn measured(&self, key: &QueueKey) -> Option<Measured> {
-        let state = self.state();
-        state.servers.board.row(key)?.measured()
-    }
-
-    /// Whether somebody works on its jobs, or waits for some. None: that is not known.
-    pub fn is_attended(&self, key: &QueueKey) -> Option<bool> {
+    /// What its row says of a queue. None: it has not been read yet.
+    pub fn of_row<T>(&self, key: &QueueKey, of: fn(&Row) -> T) -> Option<T> {
         let state = self.state();
         let row = state.servers.board.row(key)?;
-        row.stats.as_ref().map(|_| row.is_attended())
+        row.stats.as_ref().map(|_| of(row))
+    }
+
+    pub fn measured(&self, key: &QueueKey) -> Option<Measured> {
+        self.of_row(key, Row::measured)?
     }
 
     /// Deliveries and failures of the last minute, for each second.
@@ -543,6 +542,7 @@ impl State {
             "waiting": overall.dq.waiting_clients,
             "rates": overall.rates.map(|rate| (rate * 10.0).round() / 10.0),
             "late": overall.lateness_mean_us.map(f64::round),
+            "whole": self.sees_all(),
         })
     }
 

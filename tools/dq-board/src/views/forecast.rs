@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dq_watch::model::row::HISTORY;
+use dq_watch::model::row::{Row, HISTORY};
 use dq_watch::model::{clock, QueueKey};
 use dq_watch::read::detail::{Group, Settings};
 use dq_watch::read::reply;
@@ -138,9 +138,10 @@ pub async fn forecast(board: &Arc<Board>, question: Question) -> Result<Json, Fa
         "known": past.known,
         "wrong": wrong.map(|error| escape::line(error.as_bytes())),
         "since": board.since_ms,
-        "attended": board.reader.is_attended(&question.key),
+        "asked": board.reader.of_row(&question.key, Row::is_asked),
         "shifts": shifts(board, &question.key, range.from_ms, now),
         "measured": board.reader.measured(&question.key).map(wire::measured),
+        "unseen": board.reader.of_row(&question.key, Row::is_unseen),
     });
     // Of the last minutes each second is known.
     let by_second = range.each_ms == 1000 && range.coming > 0 && range.past <= HISTORY;

@@ -52,6 +52,9 @@ pub struct Measured {
 /// With fewer acknowledgements a mean says nothing.
 const MEASURED_FROM: f64 = 5.0;
 
+/// A worker may pause for so many bars before it asks again.
+const ASKED_FROM: usize = 10;
+
 #[derive(Clone, Debug, Default)]
 pub struct Series(VecDeque<f64>);
 
@@ -167,11 +170,30 @@ impl Row {
         })
     }
 
+    /// Whether jobs were delivered, but none was seen reserved: taken with NOACK, or done at once. Then nothing can be
+    /// measured.
+    pub fn is_unseen(&self) -> bool {
+        let sum = |series: &Series| series.0.iter().sum::<f64>();
+        sum(&self.history.delivered) >= MEASURED_FROM && sum(&self.history.reserved) <= 0.0
+    }
+
     /// Whether a client waits for jobs, has one, or was delivered one in the time that the history holds.
     pub fn is_attended(&self) -> bool {
+        self.jobs(RESERVED) > 0 || self.asks_since(HISTORY)
+    }
+
+    /// Whether a client waits for jobs, or was delivered one since the oldest ready job became due. A lease alone may be
+    /// that of a worker that is gone.
+    pub fn is_asked(&self) -> bool {
+        let oldest = self.stats.as_ref().and_then(|it| it.oldest_ready_ms);
+        let since = oldest.map_or(HISTORY, |ms| (ms / 1000) as usize);
+        self.asks_since(since.max(ASKED_FROM))
+    }
+
+    fn asks_since(&self, bars: usize) -> bool {
         let waits = self.stats.as_ref().is_some_and(|it| it.waiting_clients > 0);
-        let delivered = || self.history.delivered.0.iter().any(|rate| *rate > 0.0);
-        waits || self.jobs(RESERVED) > 0 || delivered()
+        let delivered = self.history.delivered.0.iter().rev().take(bars);
+        waits || delivered.into_iter().any(|rate| *rate > 0.0)
     }
 
     pub fn jobs(&self, state: usize) -> u64 {
@@ -244,15 +266,33 @@ mod tests {
             let mut stats = stats(0);
             set(&mut stats);
             row.read(stats, start + at * second, second);
-            row.is_attended()
+            (row.is_attended(), row.is_asked(), row.is_unseen())
         };
-        assert!(!read(0, |_| ()));
-        assert!(read(1, |it| it.waiting_clients = 1));
-        assert!(read(2, |it| it.jobs[RESERVED] = 1));
-        assert!(!read(3, |_| ()));
-        assert!(read(4, |it| it.totals[DELIVERED] = 1));
-        assert!(read(5, |it| it.totals[DELIVERED] = 1), "a moment ago");
-        assert!(!read(1000, |it| it.totals[DELIVERED] = 1));
+        assert_eq!(read(0, |_| ()), (false, false, false));
+        assert_eq!(read(1, |it| it.waiting_clients = 1), (true, true, false));
+        assert_eq!(read(2, |it| it.jobs[RESERVED] = 1), (true, false, false));
+        assert_eq!(read(3, |_| ()), (false, false, false));
+        let delivered = |it: &mut Stats| it.totals[DELIVERED] = 1;
+        assert_eq!(read(4, delivered), (true, true, false));
+        assert_eq!(read(5, delivered), (true, true, false), "a moment ago");
+        let waited = |it: &mut Stats| (it.totals[DELIVERED], it.oldest_ready_ms) = (1, Some(9000));
+        assert_eq!(read(20, waited), (true, false, false), "no longer");
+        assert_eq!(read(1000, delivered), (false, false, false));
+    }
+
+    #[test]
+    fn what_was_never_reserved_cannot_be_measured() {
+        let (second, start) = (Duration::from_secs(1), Instant::now());
+        let mut row = Row::new(QueueKey::new(0, "q"), "node");
+        let mut read = |at: u32, reserved: u64| {
+            let mut stats = stats(10 * u64::from(at));
+            (stats.totals[ACKED], stats.jobs[RESERVED]) = (stats.totals[DELIVERED], reserved);
+            row.read(stats, start + at * second, second);
+            (row.is_unseen(), row.measured().is_some())
+        };
+        assert_eq!(read(0, 0), (false, false));
+        assert_eq!(read(1, 0), (true, false));
+        assert_eq!(read(2, 1), (false, true));
     }
 
     #[test]
