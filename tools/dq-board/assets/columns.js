@@ -1,6 +1,7 @@
 // Tables whose columns sort, all in one way: a title sorts by its column, once more turns that round, and a third time
 // leads back to the server's order. Which one it is stands in the address.
 import { attribute, h, list, put } from "./dom.js";
+import { follow, look } from "./live.js";
 
 const letters = new Intl.Collator("en", { numeric: true });
 const compare = (a, b) => (typeof a === "string" ? letters.compare(a, b) : a - b);
@@ -98,8 +99,21 @@ export function page(label, columns, env, { none, bars = [], ...about }) {
     list(further, all.filter(Boolean), ([said]) => said, ([said, words]) => (words ? h("a", { class: "button" }, said) : h("p", { class: "note" }, said)), (link, [, words]) => words && attribute(link, "href", env.at(words)));
   }
 
+  // Asks a view again and again. Its last answer is shown when it comes, and on `again`.
+  function asked(view, question, show, about) {
+    let last = null;
+    const again = () => last && show(last);
+    const followed = follow((signal) => look(view, question, signal), (answer, error) => {
+      put(wrong, error ?? "");
+      last = answer ?? last;
+      again();
+    }, about);
+    return { ...followed, again };
+  }
+
   return {
     ...own,
+    asked,
     links,
     note,
     wrong,

@@ -36,13 +36,15 @@ export function putTitle(element, name) {
 // A name that has no room is cut in the middle: its end tells it from others as its beginning does.
 const [SHORT, TAIL] = [16, 12];
 export function putName(link, name) {
-  if (link.textContent === name) return;
+  attribute(link, "title", name || null);
+  if (link.textContent === name) return link;
   const letters = [...name];
   const cut = letters.length > SHORT;
   link.replaceChildren(...(cut ? [h("span", {}, letters.slice(0, -TAIL).join("")), h("span", {}, letters.slice(-TAIL).join(""))] : [name]));
   link.classList.toggle("cut", cut);
   // Two parts would be read as two words.
   attribute(link, "aria-label", cut ? name : null);
+  return link;
 }
 
 export function attribute(element, name, value) {

@@ -1,5 +1,5 @@
 // The jobs that a filter selects, however long the search takes.
-import { h, put } from "./dom.js";
+import { h, put, putName } from "./dom.js";
 import * as live from "./live.js";
 import * as text from "./text.js";
 import * as filter from "./filter.js";
@@ -17,7 +17,15 @@ export const SIZE = { title: "Size", by: (job) => job.length, show: (job) => tex
 export const worded = (title, of) => ({ title, up: true, by: of, show: (job) => [of(job) ?? "–", "", of(job)?.slice(0, 300)] });
 export const exactly = (at) => (at === null ? null : text.at(at));
 
-const QUEUE = { title: "Queue", class: "fq", up: true, by: (job) => job.queue.name, make: ({ queue }) => h("a", { href: `queue?queue=${queue.key}` }, queue.name) };
+// Of jobs that belong together only the first is told to whom, and how many there are. `make`: what gets the name.
+export function belonging(cell, isFirst, make, name, count) {
+  if (cell.hasChildNodes() !== isFirst) cell.replaceChildren(...(isFirst ? [make(), h("span", {})] : []));
+  if (!isFirst) return;
+  putName(cell.firstChild, name);
+  put(cell.lastChild, ` (${text.jobs(count)})`);
+}
+
+const QUEUE = { title: "Queue", class: "fq", up: true, by: (job) => job.queue.name, make: ({ queue }) => putName(h("a", { href: `queue?queue=${queue.key}` }), queue.name) };
 
 // In a list of several queues (no `key`) each job's queue is named.
 export function columns(key) {

@@ -1,5 +1,5 @@
 // Groups: those with most waiting jobs, what each may have of its own, and actions on one.
-import { h, put } from "./dom.js";
+import { h, put, putName } from "./dom.js";
 import * as act from "./act.js";
 import { ofGroup } from "./bulk.js";
 import { page } from "./columns.js";
@@ -29,7 +29,7 @@ function columns(key, settings, fill) {
   const used = (group) => (most(group, settings()) ? group.used / most(group, settings()) : null);
   const isFull = ({ max, reserved }) => ((max ?? settings()?.groupmax) && reserved >= (max ?? settings().groupmax)) || (settings()?.groupfifo && reserved);
   return [
-    { title: "Group", up: true, by: (group) => group.name, make: (group) => h("a", { href: `jobs?queue=${key}&state=ready&group=${group.id}&all=1` }, group.name) },
+    { title: "Group", up: true, by: (group) => group.name, make: (group) => putName(h("a", { href: `jobs?queue=${key}&state=ready&group=${group.id}&all=1` }), group.name) },
     { title: "Waiting", by: (group) => group.waiting, show: ({ waiting }) => [text.full(waiting), toned(waiting)] },
     { title: "Reserved", by: (group) => group.reserved, show: (group) => [text.full(group.reserved) + (isFull(group) ? " (at its limit)" : ""), toned(group.reserved)] },
     { title: "Dead", by: (group) => group.dead, show: ({ dead }) => [dead ? text.full(dead) : "–", toned(dead, "bad")] },
@@ -51,12 +51,12 @@ export function groups(main, about, env) {
   const again = () => followed.now();
   const fresh = h("button", { type: "button", hidden: true, onclick: () => act.dialog(act.setGroup(rowOf(key), { id: "" }, again)) }, "Set a group");
   const go = () => env.go(env.at({ part: encodeURIComponent(search.value), cursor: "", set: "" }));
-  const shown = page("Groups", columns(key, () => last?.settings, offer), env, { letter: "g" });
+  const shown = page("Groups", columns(key, () => settings, offer), env, { letter: "g" });
   main.append(h("form", { class: "tools", onsubmit: (event) => { event.preventDefault(); go(); } }, search, h("button", { type: "submit" }, "Search"), which, fresh, note), ...shown.parts);
   const question = ["queue", "set", "part", "cursor"].filter((word) => about[word]).map((word) => `${word}=${about[word]}`).join("&");
   const current = new Map();
-  let last = null;
-  const followed = live.follow((signal) => live.look("groups", question, signal), take, { every: 5000, weight: (it) => it.weight });
+  let settings = null;
+  const followed = shown.asked("groups", question, show, { every: 5000, weight: (it) => it.weight });
 
   function buttons(group) {
     const about = (make) => () => make(rowOf(key), current.get(group.id), again);
@@ -72,19 +72,17 @@ export function groups(main, about, env) {
     cell.dataset.acts = wanted;
   }
 
-  function take(found, error) {
-    put(shown.wrong, error ?? "");
-    last = found ?? last;
-    update();
-  }
-
   function update() {
     updateHead();
     // What may be done is known only once the stream has said it.
     fresh.hidden = !live.mayAct(key);
-    if (!last) return;
+    followed.again();
+  }
+
+  function show(last) {
+    settings = last.settings;
     for (const group of last.groups) current.set(group.id, group);
-    const each = last.settings ? ofGroups(last.settings) : "";
+    const each = settings ? ofGroups(settings) : "";
     put(note, [each && `Each group: ${each}.`, last.sample && `Dead and oldest: of the first ${text.full(last.sample)} dead and ready jobs.`].filter(Boolean).join(" "));
     shown.show(last.groups, about.part || about.cursor ? "No group matches." : about.set ? "No group has settings of its own. DQ.GROUPSET gives it some." : "No job of this queue has a group. DQ.ADD with GROUP names one, and groups take turns.");
     const count = last.groups.length;

@@ -110,21 +110,12 @@ function inOrder({ key, about, state, env }) {
   const question = ["newest", "from", "skip"].filter((word) => about[word]).map((word) => `&${word}=${about[word]}`).join("");
   const choice = choosing(key, state, () => followed.now());
   const shown = page("Jobs", columns(key, state), env, { letter: "j", choice, bars: [choice.bar] });
-  let answer = null;
-  const followed = live.follow((signal) => live.look("jobs", `queue=${key}&state=${state}${question}`, signal), (jobs, error) => {
-    put(shown.wrong, error ?? "");
-    answer = jobs ?? answer;
-    update();
-  }, { weight: (it) => it.weight, every: about.newest ? 5000 : 1000 });
-
-  function update() {
-    if (!answer) return;
+  const followed = shown.asked("jobs", `queue=${key}&state=${state}${question}`, (answer) => {
     shown.show(answer.jobs, isLater ? "This page has no jobs any more." : NONE[state]);
     choice.offer();
     shown.links([isLater && ["First page", { from: "", skip: "" }], answer.more && ["Next page", answer.more]]);
-  }
-
-  return { parts: shown.parts, update, close: followed.stop };
+  }, { weight: (it) => it.weight, every: about.newest ? 5000 : 1000 });
+  return { parts: shown.parts, update: followed.again, close: followed.stop };
 }
 
 // Done jobs, those that ran longest first.
@@ -139,17 +130,12 @@ function slowest({ key, about, state, env }) {
   ], env, { kind: "labels", word: "labels" });
   const choice = choosing(key, state, () => followed.now());
   const shown = page("Jobs", columns(key, state), env, { letter: "j", choice, bars: [note, labels.table, choice.bar], none: NONE.done });
-  const followed = live.follow((signal) => live.look("slowest", `queue=${key}${about.cursor ? `&cursor=${about.cursor}` : ""}`, signal), (answer, error) => {
-    put(shown.wrong, error ?? "");
-    if (!answer) return;
+  const followed = shown.asked("slowest", `queue=${key}${about.cursor ? `&cursor=${about.cursor}` : ""}`, (answer) => {
+    choice.offer();
     shown.show(answer.jobs);
     labels.show(answer.labels.some((it) => it.name !== null) ? answer.labels : []);
     put(note, answer.half === null ? "" : `Half took at most ${text.millis(answer.half)}, 99 % at most ${text.millis(answer.most)}, of ${text.jobs(answer.seen)} checked.`);
     shown.links([about.cursor && ["First jobs", { cursor: "" }], answer.more && ["Search further", { cursor: answer.more }]]);
   }, { every: 10_000 });
-  const update = () => {
-    choice.offer();
-    shown.again();
-  };
-  return { parts: shown.parts, update, close: followed.stop };
+  return { parts: shown.parts, update: followed.again, close: followed.stop };
 }

@@ -1,5 +1,5 @@
 // Recurring jobs, of one queue or of all, with their last and next runs.
-import { h, list, put } from "./dom.js";
+import { h, list, put, putName } from "./dom.js";
 import * as live from "./live.js";
 import * as text from "./text.js";
 import * as act from "./act.js";
@@ -12,12 +12,13 @@ import { zone } from "./zone.js";
 
 const NONE = "No recurring jobs. DQ.ADD with EVERY or CRON adds one.";
 
-// How the last run that the queue keeps ended.
-function outcome(cell, { last, queue }) {
+// How the last run that the queue keeps ended, or why none is known.
+function outcome(cell, { last, queue, rule, unsearched }) {
+  const none = !rule.runs ? "–" : unsearched ? "not among the first 2,000 kept jobs" : "not kept (see KEEP, DONELEN)";
   const why = last?.reason ? `: ${last.reason}` : "";
   const ran = last && last.ran !== null ? `, ran for ${text.millis(last.ran)}` : "";
-  if (cell.dataset.last !== (cell.dataset.last = last?.id ?? "")) cell.replaceChildren(last ? jobLink(queue.key, last) : h("span", {}));
-  put(cell.firstChild, last ? `${last.state}${last.state === "dead" ? why : ran}, ${text.until(last.at, live.now())}` : "–", { dead: "bad", done: "good" }[last?.state] ?? "quiet");
+  if (cell.dataset.last !== (cell.dataset.last = last?.id ?? "")) cell.replaceChildren(last ? jobLink(queue.key, { id: last.id, name: "" }) : h("span", {}));
+  put(cell.firstChild, last ? `${last.state}${last.state === "dead" ? why : ran}, ${text.until(last.at, live.now())}` : none, { dead: "bad", done: "good" }[last?.state] ?? "quiet");
 }
 
 // The next run in words, and its instant; of the others only that.
@@ -41,7 +42,7 @@ export function recurring(main, about, env) {
   const named = (job) => `${job.queue.key} ${job.id}`;
   const next = { title: "Next runs", up: true, by: ({ rule }) => rule.next[0], fill: runs };
   const shown = page("Recurring jobs", [
-    ...(key ? [] : [{ title: "Queue", class: "fq", up: true, by: ({ queue }) => queue.name, make: ({ queue }) => h("a", { href: `recurring?queue=${queue.key}` }, queue.name) }]),
+    ...(key ? [] : [{ title: "Queue", class: "fq", up: true, by: ({ queue }) => queue.name, make: ({ queue }) => putName(h("a", { href: `recurring?queue=${queue.key}` }), queue.name) }]),
     { ...NAME, make: (job) => jobLink(job.queue.key, job) },
     { title: "Rule", up: true, by: ({ rule }) => rule.text, show: ({ rule }) => rule.text },
     next,
@@ -52,9 +53,7 @@ export function recurring(main, about, env) {
   main.append(...shown.parts);
   const jobs = new Map();
   const question = ["queue", "cursor", "from"].filter((word) => about[word]).map((word) => `${word}=${about[word]}`).join("&");
-  const followed = live.follow((signal) => live.look("recurring", question, signal), (found, error) => {
-    put(shown.wrong, error ?? "");
-    if (!found) return;
+  const followed = shown.asked("recurring", question, (found) => {
     for (const job of found.jobs) jobs.set(named(job), job);
     shown.show(found.jobs, found.more ? "No recurring jobs found so far." : NONE);
     shown.links([about.cursor && ["First jobs", { cursor: "", from: "" }], found.more && ["Search further", { from: "", cursor: found.more }]]);
@@ -63,7 +62,7 @@ export function recurring(main, about, env) {
   function update() {
     updateHead();
     add.hidden = !live.mayAct(key);
-    shown.again();
+    followed.again();
   }
 
   return { update, close: followed.stop };

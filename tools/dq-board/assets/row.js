@@ -1,5 +1,5 @@
 // A queue's row in the stream, by its key, and links to jobs.
-import { h } from "./dom.js";
+import { h, putName } from "./dom.js";
 import * as live from "./live.js";
 import * as text from "./text.js";
 
@@ -11,7 +11,8 @@ const EMPTY = { jobs: STATES.map(() => 0), rates: [0, 0, 0], late: [null, null],
 export function nameOf(key) {
   const name = key.slice(key.indexOf(":") + 1);
   try {
-    return text.visible(decodeURIComponent(name));
+    const shown = text.visible(decodeURIComponent(name));
+    return shown.trim() ? shown : shown.replaceAll(/\s/g, text.escaped);
   } catch {
     return name;
   }
@@ -21,4 +22,4 @@ export function rowOf(key) {
   return { ...EMPTY, key, name: nameOf(key), missing: !live.rows.has(key), ...live.rows.get(key) };
 }
 
-export const jobLink = (key, { id, name }, about = {}) => h("a", { href: `job?queue=${key}&id=${id}`, ...about }, name);
+export const jobLink = (key, { id, name }) => putName(h("a", { href: `job?queue=${key}&id=${id}` }), name);

@@ -1,6 +1,6 @@
 // All servers: a line for each, which links to its board.
 import { sheet } from "./columns.js";
-import { h, put } from "./dom.js";
+import { h, put, putName } from "./dom.js";
 import { follow, get, signOut } from "./live.js";
 import * as text from "./text.js";
 
@@ -23,7 +23,7 @@ function trouble({ head }) {
 }
 
 const all = sheet("Servers", [
-  { title: "Server", up: true, by: ({ name }) => name, make: ({ name }) => h("a", { href: `${name}/` }, name) },
+  { title: "Server", up: true, by: ({ name }) => name, make: ({ name }) => putName(h("a", { href: `${name}/` }), name) },
   figure("Queues", (head) => head.queues),
   figure("Ready", (head) => head.jobs[1]),
   figure("Delayed", (head) => head.jobs[0]),

@@ -118,11 +118,11 @@ export function jobs(number) {
 
 // Makes control characters and what changes the direction of writing visible. Line breaks stay.
 const UNFIT = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
-export function visible(text) {
-  return text.replace(UNFIT, (letter) => {
-    const code = letter.charCodeAt(0);
-    return code < 256 ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u{${code.toString(16)}}`;
-  });
+export const visible = (text) => text.replace(UNFIT, escaped);
+
+export function escaped(letter) {
+  const code = letter.charCodeAt(0);
+  return code < 256 ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u{${code.toString(16)}}`;
 }
 
 // JSON nested deeper is not indented further: a payload of brackets alone would fill the memory with spaces.

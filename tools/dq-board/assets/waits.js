@@ -12,6 +12,8 @@ const ON_DEAD = {
   die: "If one of them dies, is deleted or expires, it dies too.",
 };
 
+const FAR = "How far the group is";
+
 export function after(key, id, env) {
   const title = h("h2", {});
   const note = h("p", { class: "note" });
@@ -21,7 +23,7 @@ export function after(key, id, env) {
     worded("Result or reason", (job) => job.value),
   ], env, { letter: "o" });
   const further = h("p", { class: "note" });
-  const whole = h("a", { href: `flow?queue=${key}&id=${id}` }, "How far the group is");
+  const whole = h("a", { href: `flow?queue=${key}&id=${id}` }, FAR);
   return {
     section: h("section", { class: "card" }, h("div", { class: "card-head" }, title, whole), note, jobs.table, further),
     any: ({ waits }) => waits.count > 0 || waits.group !== null,
@@ -40,9 +42,10 @@ export function waiters(key, about) {
   const here = `job?queue=${key}&id=${about.id}`;
   const ids = h("ul", { class: "ids" });
   const note = h("p", { class: "note" });
+  const far = h("a", { hidden: true }, FAR);
   const wrong = h("p", { class: "wrong", role: "alert" });
   const further = h("div", { class: "further" });
-  const section = h("section", { class: "card" }, h("div", { class: "card-head" }, h("h2", {}, "What waits for it")), wrong, ids, note, further);
+  const section = h("section", { class: "card" }, h("div", { class: "card-head" }, h("h2", {}, "What waits for it"), far), wrong, ids, note, further);
   let followed = null;
 
   function close() {
@@ -53,6 +56,8 @@ export function waiters(key, about) {
   function take(found, error) {
     put(wrong, error ?? "");
     if (!found) return;
+    far.hidden = !found.callback;
+    attribute(far, "href", found.callback && `flow?queue=${key}&id=${found.callback.id}`);
     list(ids, found.jobs, (job) => job.id, (job) => h("li", {}, jobLink(key, job)));
     const part = found.more || about.cursor ? `, of ${text.full(found.seen)} blocked jobs checked` : "";
     const more = found.count > found.jobs.length ? ` The first ${text.full(found.jobs.length)} are listed.` : "";
@@ -65,8 +70,9 @@ export function waiters(key, about) {
 
   return {
     section,
-    any({ state }) {
-      const there = state !== "done" && live.rows.get(key)?.jobs?.[4] > 0;
+    any({ state, group }) {
+      // A batch goes on when one of its jobs is done.
+      const there = (state !== "done" || group !== null) && live.rows.get(key)?.jobs?.[4] > 0;
       if (!there) close();
       else followed ??= live.follow((signal) => live.look("waiters", `queue=${key}&id=${about.id}${about.cursor ? `&cursor=${about.cursor}` : ""}`, signal), take, { every: 30_000 });
       return there;

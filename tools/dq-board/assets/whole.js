@@ -41,7 +41,7 @@ export function whole(main, about, env) {
     });
     list(layers, answer.layers.map((layer, index) => ({ ...layer, index })), (it) => it.index, layer, fill);
     const current = layers.querySelector("[aria-current]");
-    if (!isShown && current) current.scrollIntoView({ block: "center" });
+    if (!isShown && current) current.scrollIntoView({ block: "nearest" });
     isShown = true;
   }
 

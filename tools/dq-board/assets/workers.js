@@ -1,7 +1,7 @@
 // Who works: connections with their jobs.
-import { put } from "./dom.js";
+import { h, put } from "./dom.js";
 import { page } from "./columns.js";
-import { ATTEMPTS, NAME } from "./found.js";
+import { ATTEMPTS, belonging, NAME } from "./found.js";
 import * as live from "./live.js";
 import * as text from "./text.js";
 import { head } from "./queue.js";
@@ -12,8 +12,7 @@ export function workers(main, about, env) {
   const updateHead = head(main, key, "workers", env);
   const until = (instant) => text.until(instant, live.now());
   const shown = page("Who works", [
-    // The name stands with the first one of its jobs.
-    { title: "Who", up: true, by: (job) => job.who.name, show: ({ who, isFirst }) => [isFirst ? `${who.name ?? "not known"} (${text.jobs(who.jobs.length)})` : "", who.name === null ? "quiet" : ""] },
+    { title: "Who", class: "whose", up: true, by: (job) => job.who.name, fill: (cell, { who, isFirst }) => belonging(cell, isFirst, () => h("span", { "data-tone": who.name === null ? "quiet" : "" }), who.name ?? "not known", who.jobs.length) },
     { ...NAME, title: "Job", make: (job) => jobLink(key, job) },
     { ...ATTEMPTS, title: "Attempt" },
     { title: "Since", up: true, by: (job) => job.since, show: (job) => until(job.since) },
@@ -21,21 +20,11 @@ export function workers(main, about, env) {
   ], env, { group: (job) => job.who.name, none: "No job of this queue is being worked on." });
   main.append(...shown.parts);
   const question = `queue=${key}${about.from ? `&from=${about.from}&skip=${about.skip ?? 0}` : ""}`;
-  let found = null;
-  const followed = live.follow((signal) => live.look("workers", question, signal), (answer, error) => {
-    put(shown.wrong, error ?? "");
-    found = answer ?? found;
-    update();
-  }, { every: 5000 });
-
-  function update() {
-    updateHead();
-    if (!found) return;
+  const followed = shown.asked("workers", question, (found) => {
     shown.show(found.clients.flatMap((who) => who.jobs.map((job) => ({ ...job, who }))));
     const all = rowOf(key).jobs[2];
     put(shown.note, found.more || about.from ? `${text.full(found.read)} of ${text.jobs(all)} that are reserved, by the end of the lease.` : "");
     shown.links([about.from && ["First jobs", { from: "", skip: "" }], found.more && ["More jobs", found.more]]);
-  }
-
-  return { update, close: followed.stop };
+  }, { every: 5000 });
+  return { update: () => { updateHead(); followed.again(); }, close: followed.stop };
 }

@@ -66,6 +66,7 @@ class Appearance(BoardTest):
         "recurring of all": ("recurring", "tbody tr"),
         "flow": ("flow?queue=0:reports&id=november", ".layer li"),
         "search": ("search?state=dead", "tbody tr"),
+        "workers": ("workers?queue=0:mails", "tbody tr"),
         "signals": ("signals?queue=0:orders", "tbody tr"),
         "groups": ("groups?queue=0:exports", "tbody tr"),
     }
@@ -83,8 +84,8 @@ class Appearance(BoardTest):
         # Pictures look better with a past.
         worker.over.wait(AGE_S)
         axe = Axe()
-        for theme, width in [("light", 320), ("light", 1280), ("dark", 1280)]:
-            page = self.window(viewport={"width": width, "height": 860}, color_scheme=theme)
+        for theme, width, forced in [("light", 320, "none"), ("light", 1280, "none"), ("dark", 1280, "none"), ("dark", 720, "active")]:
+            page = self.window(viewport={"width": width, "height": 860}, color_scheme=theme, forced_colors=forced)
             for name, (address, there) in self.PAGES.items():
                 page.goto(board.url + address)
                 expect(page.locator(there).first).to_be_visible()

@@ -38,6 +38,42 @@ class Columns(BoardTest):
             say("DQ.NACK", "q", f"signal {id}", "TOKEN", token, "SILENT", "AWAIT", f"s{3 - number}", "DELAY", HOUR * (number + 1))
         return server
 
+    def test_names_are_cut_in_the_middle_and_a_blank_is_seen(self):
+        server = self.server()
+        say = server.client.execute_command
+        long = [f"a-name-that-begins-as-others-do-{'x' * 90}-{number:04}" for number in range(2)]
+        for name in [*long, " "]:
+            worker = redis.Redis(port=server.port, single_connection_client=True, client_name=name.strip() or "w")
+            self.addCleanup(worker.close)
+            for queue in {"q", name}:
+                say("DQ.ADD", queue, f"{name}r", "x", "GROUP", name, "EVERY", HOUR)
+            say("DQ.ADD", "q", name, "x", "GROUP", name)
+            worker.execute_command("DQ.POP", "q", "ID", name, "TTR", HOUR)
+            say("DQ.ADD", "q", f"{name}s", "x")
+            token = say("DQ.POP", "q", "ID", f"{name}s")[2]
+            say("DQ.NACK", "q", f"{name}s", "TOKEN", token, "SILENT", "AWAIT", name)
+        board = self.board(server)
+        is_cut = "(all) => all.every((it) => it.firstChild.scrollWidth > it.firstChild.clientWidth)"
+        is_end_seen = "(all) => all.every((it) => it.lastChild.scrollWidth <= it.lastChild.clientWidth && it.lastChild.getBoundingClientRect().right <= it.closest('td').getBoundingClientRect().right)"
+        for width in [1440, 720, 390]:
+            page = self.window(viewport={"width": width, "height": 860})
+            for address, cuts in [("groups?queue=0:q", 2), ("workers?queue=0:q", 4), ("recurring", 6), ("signals?queue=0:q", 4), ("jobs?queue=0:q&state=reserved", 2), ("search?state=reserved", 2)]:
+                page.goto(board.url + address)
+                cut = page.locator("td .cut")
+                expect(cut).to_have_count(cuts)
+                self.assertTrue(cut.evaluate_all(is_end_seen), (address, width))
+                # Where lines wrap there is more room.
+                self.assertTrue(width < 1000 or cut.evaluate_all(is_cut), (address, width))
+                self.assertIn(cut.first.get_attribute("title"), [f"{name}{more}" for name in long for more in ["", "r", "s"]])
+            # A name of blanks alone can be seen, and clicked.
+            page.goto(board.url + "jobs?queue=0:q&state=reserved")
+            page.get_by_role("link", name="\\u{20}", exact=True).click()
+            expect(page.get_by_role("heading", level=1)).to_contain_text("\\u{20} reserved")
+            expect(page.locator(".facts")).to_contain_text("Attempts1")
+            self.assertEqual(page.wrong, [])
+        page.goto(board.url + "job?queue=0:%20&id=%20r")
+        page.locator("#trail a").nth(1).click()
+        expect(page.get_by_role("heading", level=1)).to_contain_text("\\u{20}")
 
     def test_each_list_sorts_alike(self):
         server = self.filled()

@@ -51,6 +51,13 @@ class Flow(BoardTest):
             expect(page.get_by_role("list", name="Legend").get_by_role("listitem")).to_have_text(["dead", "reserved", "ready", "delayed", "blocked", "done"])
             self.assertFalse(page.evaluate("document.documentElement.scrollWidth > innerWidth"))
         page = pages[1]
+        # From a member of the batch, one that has ended as well.
+        for id in ["member-4", "member-1"]:
+            page.goto(board.url + f"job?queue=0:q&id={id}")
+            page.get_by_role("link", name="How far the group is").click()
+            expect(page.locator(".needy li")).to_have_text(f"Group {evil.decode()} 2 of 5 done, then callback")
+        page.goto(board.url + "flow?queue=0:q&id=other")
+        expect(page.locator("summary").first).to_be_visible()
         self.assertNotIn("stranger", page.locator("main").inner_text())
         page.goto(board.url + "job?queue=0:q&id=callback")
         page.get_by_role("link", name="How far the group is").click()

@@ -65,7 +65,8 @@ class Life(BoardTest):
         shown = "{:%H:%M:%S}." + f"{started % 1000:03}"
         expect(moments.first.locator("time")).to_contain_text(shown.format(local))
         expect(page.locator(".zone")).to_contain_text("Times are in America/New_York.")
-        page.get_by_role("button", name="Show UTC").click()
+        page.get_by_role("button", name="Show UTC").press("Enter")
+        expect(page.locator(".zone button")).to_be_focused()
         expect(moments.first.locator("time")).to_contain_text(shown.format(local.astimezone(datetime.timezone.utc)))
         page.reload()
         expect(page.locator(".zone")).to_contain_text("Times are in UTC.")
@@ -87,6 +88,36 @@ class Life(BoardTest):
         self.assertEqual([(it["action"], it["signal"], it["count"]) for it in told if "action" in it], [("signal", evil, 1), ("signal", evil, 0)])
         for what in [{"id": "a"}, {"signal": "s"}, {"signal": "", "id": "a"}]:
             self.assertEqual(post(board.url + "api/commands", {"act": "signal", "queue": "0:q", **what})[0], 400, what)
+        self.assertEqual(page.wrong, [])
+
+    def test_a_traceback_has_lines_and_a_short_name_a_whole_state(self):
+        server = self.server()
+        client = server.client
+        client.execute_command("DQ.CFGSET", "q", "HISTORY", 5)
+        client.execute_command("DQ.ADD", "q", "a", "x")
+        client.execute_command("DQ.ADD", "q", "b", "x", "AFTER", 1, "a", "ONDEAD", "WAIT")
+        traceback = 'Traceback (most recent call last):\r\n  File "<b>.py", line 1\nValueError: \\n \x1b[31m'
+        self.take(client, "a")
+        client.execute_command("DQ.NACK", "q", "a", "DELAY", 0, "REASON", "one\ntwo")
+        self.take(client, "a")
+        page = self.window()
+        board = self.board(server)
+        page.goto(board.url + "job?queue=0:q&id=a")
+        badge = page.locator("h1 .badge")
+        expect(badge).to_have_text("reserved")
+        self.assertEqual(badge.evaluate("(it) => it.scrollWidth - it.clientWidth"), 0)
+        client.execute_command("DQ.NACK", "q", "a", "FATAL", "REASON", traceback)
+        shown = traceback.replace("\r", "").replace("\x1b", "\\x1b")
+        told = [page.locator(where).filter(has_text=words) for where, words in [(".facts dd", "Traceback"), (".life b", "Traceback"), (".life b", "two")]]
+        for it, said in zip(told, [shown, f"attempt failed for good: {shown}", "attempt failed: one\ntwo"], strict=True):
+            expect(it).to_be_visible()
+            self.assertEqual(it.inner_text(), said)
+        # In a list each stands in one line, and the lines are told where it is pointed at.
+        page.goto(board.url + "jobs?queue=0:q&state=dead")
+        expect(page.locator("tbody td").last).to_have_attribute("title", shown)
+        # One that outlasts the death of another is told of it.
+        page.goto(board.url + "job?queue=0:q&id=b")
+        expect(page.locator("tbody td.o1")).to_have_text("dead")
         self.assertEqual(page.wrong, [])
 
     def test_why_and_every_attempt_and_who_works(self):

@@ -174,7 +174,7 @@ class Outcomes(BoardTest):
             expect(page.get_by_label("Result")).to_be_visible()
         page.goto(board.url + "job?queue=0:q&id=last")
         expect(page.locator("tbody tr")).to_have_count(len(HOSTILE))
-        expect(page.locator("tbody tr td.o1")).to_have_text(["not finished"] + ["done"] * (len(HOSTILE) - 1))
+        expect(page.locator("tbody tr td.o1")).to_have_text(["dead"] + ["done"] * (len(HOSTILE) - 1))
         page.locator("tbody a").nth(1).click()
         # An action affects exactly the named job.
         self.act(page, "Run again", "Run it again")

@@ -107,8 +107,9 @@ class Overview(BoardTest):
             say("DQ.ADD", name, "job", "x", "EVERY", HOUR, "DELAY", 0)
         say("DQ.ADD", "a", "none", "x", "DELAY", HOUR)
         # One has run, one has died, one is to run.
-        token = say("DQ.POP", "b")[2]
-        say("DQ.ACK", "b", "WITHTOKENS", "job", token)
+        say("DQ.ADD", "d", "lost", "x", "EVERY", HOUR, "DELAY", 0)
+        for queue, id in [("b", "job"), ("d", "lost")]:
+            say("DQ.ACK", queue, "WITHTOKENS", id, say("DQ.POP", queue)[2])
         say("DQ.POP", HOSTILE[0])
         say("DQ.NACK", HOSTILE[0], "job", "FATAL", "REASON", HOSTILE[1])
         board = self.board(server, "--allow-actions")
@@ -117,7 +118,10 @@ class Overview(BoardTest):
         expect(cell(page, "c", "ready")).to_have_text("1")
         page.get_by_role("link", name="Recurring jobs").click()
         lines = page.locator("tbody tr")
-        expect(lines).to_have_count(3)
+        expect(lines).to_have_count(4)
+        expect(lines.filter(has_text="lost").locator(".r3")).to_have_text("not kept (see KEEP, DONELEN)")
+        expect(lines.filter(has_text="lost").locator(".r4")).to_have_text("1")
+        say("DQ.DEL", "d", "lost")
         died = lines.filter(has_text=HOSTILE[0].decode())
         expect(died.locator(".r3")).to_contain_text(f"dead: {HOSTILE[1].decode()}, ")
         expect(died.locator(".r2 .run").first).to_contain_text("in 59 min")

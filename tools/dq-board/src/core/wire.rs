@@ -198,7 +198,7 @@ pub fn peeked(job: &PeekedJob) -> Value {
 /// A job as in a list, with what only reading it shows.
 pub fn listed(peeked_job: &PeekedJob, job: &Job) -> Value {
     let mut shown = peeked(peeked_job);
-    shown["reason"] = job.reason.as_deref().map(escape::line).into();
+    shown["reason"] = job.reason.as_deref().map(escape::text).into();
     shown["result"] = job.result.as_ref().map(line).into();
     shown["ran"] = job.ran_ms().into();
     shown["after"] = job.after.as_ref().map(After::text).into();
@@ -246,7 +246,7 @@ fn payload(cut: &Cut) -> Value {
 }
 
 /// Of the jobs that a job waits for, so many are shown.
-const WAITS: usize = 100;
+pub const WAITS: usize = 100;
 
 /// What the job was told to wait for, and how that ended.
 fn waits(job: &Job) -> Value {
@@ -277,7 +277,7 @@ fn waits(job: &Job) -> Value {
 }
 
 fn attempt(it: &Attempt) -> Value {
-    json!({ "attempts": it.attempts, "started": it.started_ms, "ended": it.ended_ms, "how": it.text() })
+    json!({ "attempts": it.attempts, "started": it.started_ms, "ended": it.ended_ms, "how": it.text(escape::text) })
 }
 
 fn step(step: &Step) -> Value {
@@ -309,7 +309,7 @@ pub fn job(job: &Job) -> Value {
         "expires": job.expires_ms,
         "token": job.token,
         "failed": job.failed_ms,
-        "reason": bytes(&job.reason),
+        "reason": job.reason.as_deref().map(escape::text),
         "history": job.history.iter().map(attempt).collect::<Vec<_>>(),
         "client": bytes(&job.client),
         "group": bytes(&job.group),

@@ -1,11 +1,11 @@
 //! The jobs of one state in its order, one job in full, and the jobs that a filter selects.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use dq_watch::model::stats::Stats;
 use dq_watch::model::QueueKey;
-use dq_watch::read::detail::{get, Found, Job, Page, Part, State, IN_LINE_MAX, IN_LIST};
+use dq_watch::read::detail::{get, After, Found, Job, Page, Part, State, IN_LINE_MAX, IN_LIST};
 use dq_watch::read::reply;
 use dq_watch::text::escape;
 use serde_json::{json, Value as Json};
@@ -104,13 +104,34 @@ pub async fn job(board: &Arc<Board>, question: Question) -> Result<Json, Failure
     let id = question.bytes("id").to_vec();
     let found = detail(board, &question, Part::Job(id)).await?;
     Ok(match found {
-        Found::Job(job) => {
+        Found::Job(mut job) => {
+            tell_deaths(board, &question.key, &mut job).await?;
             let now = board.reader.server_ms();
             let why = job.why.as_ref().map(|why| why.line(now));
             json!({ "job": wire::job(&job), "why": why, "now": now, "weight": job.weight() })
         }
         _ => json!({ "job": null }),
     })
+}
+
+/// To a job that outlasts the deaths of others, a dead one has not ended: that it is dead only the dead one says.
+async fn tell_deaths(board: &Arc<Board>, key: &QueueKey, job: &mut Job) -> Result<(), Failure> {
+    if !matches!(&job.after, Some(After::Jobs { on_dead, .. }) if on_dead == "wait") {
+        return Ok(());
+    }
+    let shown = job.results.iter_mut().take(wire::WAITS);
+    let mut open: Vec<_> = shown.filter(|it| it.outcome.is_none()).collect();
+    let ids: Vec<Vec<u8>> = open.iter().map(|it| it.id.clone()).collect();
+    let (read, _) = Reading::default().jobs(board, key, &ids, false).await?;
+    let dead: HashSet<&[u8]> = read
+        .iter()
+        .filter(|it| it.state == "dead")
+        .map(|it| it.id.as_slice())
+        .collect();
+    for it in open.iter_mut().filter(|it| dead.contains(it.id.as_slice())) {
+        it.outcome = Some("dead".to_owned());
+    }
+    Ok(())
 }
 
 /// Queues in which one question searches at most.

@@ -74,7 +74,7 @@ impl Found {
         key: &QueueKey,
         mut cursor: String,
     ) -> Result<Option<String>, Failure> {
-        let mut last = None;
+        let mut last: Option<Runs> = None;
         while !self.is_enough() {
             self.steps -= 1;
             let (next, ids) = scan(board, key, &cursor, &Filter::recurring(), STEP).await?;
@@ -97,7 +97,7 @@ impl Found {
         board: &Arc<Board>,
         key: &QueueKey,
         ids: &[Vec<u8>],
-        last: Option<&HashMap<Vec<u8>, Job>>,
+        last: Option<&Runs>,
     ) -> Result<(), Failure> {
         let next = |id: &Vec<u8>| {
             about(key, "DQ.NEXT", id)
@@ -118,7 +118,9 @@ impl Found {
             rule.next_ms = reply::instants(&both[1]).unwrap_or_default();
             let mut shown = wire::job(&job);
             shown["queue"] = json!({ "key": wire::name_of(key), "name": escape::name(&key.name) });
-            shown["last"] = last.and_then(|last| last.get(id)).map(wire::found).into();
+            let run = last.and_then(|last| last.jobs.get(id));
+            shown["last"] = run.map(wire::found).into();
+            shown["unsearched"] = last.is_some_and(|last| last.is_part).into();
             self.jobs.push(shown);
         }
         Ok(())
@@ -126,11 +128,19 @@ impl Found {
 }
 
 /// The last run of each recurring job among the first done and dead jobs that the queue keeps.
-async fn last_runs(board: &Arc<Board>, key: &QueueKey) -> Result<HashMap<Vec<u8>, Job>, Failure> {
+struct Runs {
+    jobs: HashMap<Vec<u8>, Job>,
+    /// The queue keeps more jobs than were searched.
+    is_part: bool,
+}
+
+async fn last_runs(board: &Arc<Board>, key: &QueueKey) -> Result<Runs, Failure> {
+    let mut is_part = false;
     let mut last: HashMap<Vec<u8>, (i64, Vec<u8>)> = HashMap::new();
     for state in [State::Done, State::Dead] {
         let filter = Filter::of_state(state).with_id(b"@");
-        let (_, ids) = scan(board, key, "0", &filter, KEPT).await?;
+        let (next, ids) = scan(board, key, "0", &filter, KEPT).await?;
+        is_part |= next != "0";
         for id in ids {
             let Some((job, occurrence)) = occurrence(&id) else {
                 continue;
@@ -146,7 +156,8 @@ async fn last_runs(board: &Arc<Board>, key: &QueueKey) -> Result<HashMap<Vec<u8>
     let named = jobs
         .into_iter()
         .filter_map(|job| Some((occurrence(&job.id)?.0.to_owned(), job)));
-    Ok(named.collect())
+    let jobs = named.collect();
+    Ok(Runs { jobs, is_part })
 }
 
 /// `report@1795160079790`: an occurrence that is kept.

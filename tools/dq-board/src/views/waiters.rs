@@ -19,11 +19,14 @@ const SHOWN: usize = 50;
 pub async fn waiters(board: &Arc<Board>, question: Question) -> Result<Json, Failure> {
     let id = question.bytes("id").to_vec();
     let Found::Job(of) = asked::detail(board, &question, Part::Job(id)).await? else {
-        return Ok(json!({ "jobs": [], "count": 0, "seen": 0, "more": null }));
+        return Ok(json!({ "jobs": [], "count": 0, "seen": 0, "more": null, "callback": null }));
     };
-    let (mut jobs, mut count) = (Vec::new(), 0);
+    let (mut jobs, mut count, mut callback) = (Vec::new(), 0, None);
     let filter = Filter::of_state(State::Blocked);
     let each = |job: Job| {
+        if let Some(After::Group(name)) = job.after.as_ref().filter(|_| callback.is_none()) {
+            callback = (of.group.as_ref() == Some(name)).then(|| wire::named(&job.id));
+        }
         if waits_for(&job, &of) {
             count += 1;
             if jobs.len() < SHOWN {
@@ -32,7 +35,9 @@ pub async fn waiters(board: &Arc<Board>, question: Question) -> Result<Json, Fai
         }
     };
     let walked = walk_on(board, &question, &filter, each).await?;
-    Ok(json!({ "jobs": jobs, "count": count, "seen": walked.found, "more": walked.more }))
+    Ok(json!({
+        "jobs": jobs, "count": count, "seen": walked.found, "more": walked.more, "callback": callback,
+    }))
 }
 
 fn waits_for(job: &Job, of: &Job) -> bool {

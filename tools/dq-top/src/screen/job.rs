@@ -130,7 +130,11 @@ fn of_said(value: &said::Value) -> String {
 fn of_history(history: &[Attempt]) -> Option<String> {
     let text = |it: &Attempt| {
         let ran = units::millis((it.ended_ms - it.started_ms).max(0) as u64);
-        format!("attempt {} ran {ran} and {}", it.attempts, it.text())
+        format!(
+            "attempt {} ran {ran} and {}",
+            it.attempts,
+            it.text(escape::line)
+        )
     };
     (!history.is_empty()).then(|| first_few(history.iter().rev().map(text)))
 }

@@ -110,8 +110,8 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// How it failed, and why.
-    pub fn text(&self) -> String {
+    /// How it failed, and why, as `shown` makes the reason safe to show.
+    pub fn text(&self, shown: fn(&[u8]) -> String) -> String {
         let how = match self.how.as_str() {
             "nacked" => "failed",
             "fatal" => "failed for good",
@@ -119,7 +119,7 @@ impl Attempt {
             other => other,
         };
         match &self.reason {
-            Some(reason) => format!("{how}: {}", escape::line(reason)),
+            Some(reason) => format!("{how}: {}", shown(reason)),
             None => escape::line(how.as_bytes()),
         }
     }

@@ -5,12 +5,27 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// For names and ids: exact, so a backslash is doubled.
 pub fn name(bytes: &[u8]) -> String {
-    escaped(bytes, true)
+    let text = escaped(bytes, true);
+    // Nobody could see blanks alone, or point at them.
+    match text.trim().is_empty() {
+        true => text
+            .chars()
+            .map(|it| format!("\\u{{{:x}}}", it as u32))
+            .collect(),
+        false => text,
+    }
 }
 
 /// For payloads in one line: as `name`, but a backslash, which JSON is full of, stays single.
 pub fn line(bytes: &[u8]) -> String {
     escaped(bytes, false)
+}
+
+/// As `line`, but its line breaks are kept, as those of a traceback.
+pub fn text(bytes: &[u8]) -> String {
+    let lines = bytes.split(|&byte| byte == b'\n');
+    let lines = lines.map(|it| line(it.strip_suffix(b"\r").unwrap_or(it)));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// The bytes of what `name` made; None if it made no such text.
@@ -181,8 +196,11 @@ mod tests {
             let text = code.to_string();
             assert_eq!(read_name(&name(text.as_bytes())), Some(text.into()));
         }
-        for bytes in [&b"a\\x41\xff\xfe\n"[..], b"\\u{41}", b"\xc3", b"", b"\\"] {
+        let blanks = "  \u{a0}\u{3000}".as_bytes();
+        assert_eq!(name(b" "), r"\u{20}");
+        for bytes in [blanks, b"a\\x41\xff\xfe\n", b"\\u{41}", b"\xc3", b"", b"\\"] {
             assert_eq!(read_name(&name(bytes)).as_deref(), Some(bytes));
+            assert_eq!(text(bytes).replace('\n', "\\n"), line(bytes));
         }
         for text in ["\\", "\\q", "\\x4", "\\xgg", "\\u{", "\\u{110000}", "\\ü"] {
             assert_eq!(read_name(text), None, "{text}");
