@@ -39,11 +39,12 @@ type Row = readonly [id: Buffer, payload: unknown, at: unknown];
 export class Deaths {
   /** When to ask again. */
   private lookAt = 0;
-  private startMs: number | null = null; // by the server's clock
   /** Since when to look: before the last look began, as a server that has many deaths finds some of them late. */
   private fromMs = 0;
   private isLooking = false;
+  /** When the last look began, by the server's clock and by ours. At first: not yet. */
   private beganMs = 0;
+  private began = Infinity;
   /** How far this look has come: the instant, and how many deaths at it. */
   private atMs = 0;
   private past = 0;
@@ -82,7 +83,7 @@ export class Deaths {
   /** Takes the server's time, or deaths. */
   heard(reply: unknown, now: number): void {
     if (this.isLooking) this.find(reply as Row[], now);
-    else this.begin(reply as number);
+    else this.begin(reply as number, now);
   }
 
   /** The server refuses to tell: nothing more is looked for. */
@@ -95,9 +96,15 @@ export class Deaths {
     if (this.lookAt < Infinity) this.lookAt = 0;
   }
 
-  private begin(nowMs: number): void {
-    this.startMs ??= this.fromMs = nowMs;
-    [this.beganMs, this.isLooking] = [nowMs, true];
+  private begin(nowMs: number, now: number): void {
+    if (this.began === Infinity) {
+      this.fromMs = nowMs;
+    } else if (nowMs < Math.max(this.beganMs, this.fromMs)) {
+      // The server's clock was set back, as by a failover: by this one, the last look began earlier.
+      const behindMs = this.beganMs + Math.round(now - this.began) - nowMs;
+      this.fromMs = Math.max(0, Math.min(this.fromMs, this.beganMs) - Math.max(0, behindMs));
+    }
+    [this.beganMs, this.began, this.isLooking] = [nowMs, now, true];
     [this.atMs, this.past] = [this.fromMs, 0];
     this.takesAll = this.isShort;
     this.isShort = false;

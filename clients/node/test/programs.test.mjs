@@ -131,16 +131,33 @@ test('all deaths are told in tests, too, whatever a hook does', async () => {
 });
 
 /** Looks until there is nothing to ask; returns the ids that it put into the list. */
-function look(deaths, list, rows, atMs) {
-  for (let command = deaths.asks(0); command; command = deaths.asks(0)) {
-    if (command[0] === 'TIME') deaths.heard(atMs, 0);
+function look(deaths, list, rows, atMs, now = 0) {
+  for (let command = deaths.asks(now); command; command = deaths.asks(now)) {
+    if (command[0] === 'TIME') deaths.heard(atMs, now);
     else {
       const [, , , , since, , count] = command;
-      deaths.heard(rows.filter(([, , at]) => at >= since).slice(0, count), 0);
+      deaths.heard(rows.filter(([, , at]) => at >= since).slice(0, count), now);
     }
   }
   return list.splice(0).map(({ ids: [id], isAny }) => [String(id), isAny]);
 }
+
+test('deaths are found by a clock that was set back', () => {
+  for (const by of [1001, 1500, 3_600_000]) {
+    const list = [];
+    const deaths = new Deaths(Buffer.from('q'), 1000, { room: 1000, add: (death) => list.push(death) > 0 });
+    const rows = [[Buffer.from('before'), null, 5_000_100]];
+    const found = [look(deaths, list, [], 5_000_000, 0), look(deaths, list, rows, 5_001_000, 1000)];
+    rows.unshift([Buffer.from('first'), null, 5_001_001 - by]);
+    found.push(look(deaths, list, rows, 5_002_000 - by, 2000));
+    rows.splice(1, 0, [Buffer.from('second'), null, 5_002_001 - by]);
+    found.push(look(deaths, list, rows, 5_003_000 - by, 3000));
+    assert.deepEqual(
+      found.map((some) => some.map(([id]) => id)),
+      [[], ['before'], ['first'], ['second']],
+    );
+  }
+});
 
 test('deaths that find no room are found again, each once', () => {
   const list = [];

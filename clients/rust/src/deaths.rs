@@ -10,7 +10,7 @@ use redis::{cmd, Pipeline, Value};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc::Sender;
 use tokio::sync::Notify;
 
@@ -112,7 +112,9 @@ pub(crate) struct Finder {
     pub list: Sender<Death>,
     /// Since when to look: before the last look began, as a server that has many deaths finds some of them late. At first,
     /// when the worker began, by the server's clock.
-    from: Option<i64>,
+    from: i64,
+    /// When the last look began, by the server's clock and by ours.
+    began: Option<(i64, Instant)>,
     found: Known,
 }
 
@@ -123,7 +125,8 @@ impl Finder {
             server,
             every,
             list,
-            from: None,
+            from: 0,
+            began: None,
             found: Known::default(),
         }
     }
@@ -149,7 +152,7 @@ impl Finder {
 
     async fn look(&mut self) -> Result<(), Error> {
         let began = self.now().await?;
-        let from = *self.from.get_or_insert(began);
+        let from = self.since(began, Instant::now());
         let takes_all = self.place.is_short.swap(false, Ordering::Relaxed);
         let found = self.find(from, takes_all).await;
         if takes_all && found.is_err() {
@@ -157,8 +160,23 @@ impl Finder {
         }
         found?;
         let from = from.max(began - values::ms(self.every) as i64);
-        self.from = Some(self.found.forget(from));
+        self.from = self.found.forget(from);
         Ok(())
+    }
+
+    /// Begins a look at this time of the server's clock. Returns since when to look.
+    fn since(&mut self, began: i64, now: Instant) -> i64 {
+        match self.began {
+            None => self.from = began,
+            Some((last, at)) if began < last.max(self.from) => {
+                // The server's clock was set back, as by a failover: by this one, the last look began earlier.
+                let behind = last + values::ms(now - at) as i64 - began;
+                self.from = (self.from.min(last) - behind.max(0)).max(0);
+            }
+            Some(_) => {}
+        }
+        self.began = Some((began, now));
+        self.from
     }
 
     /// Puts all deaths since then into the list, as soon as there is room.
@@ -223,5 +241,33 @@ pub(crate) fn is_final(error: &Error) -> bool {
         Error::Connection(_) => false,
         Error::Refused(why) => ["NOPERM", "ERR", "WRONGTYPE"].contains(&&*why.code),
         _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_is_set_back_hides_no_death() {
+        let server = Server::open("redis://localhost").expect("a URL");
+        let source = crate::queue::Queue::on(&server, "q").source();
+        let place = Place::new(b"q"[..].into(), source.into(), Arc::default());
+        let (list, _) = tokio::sync::mpsc::channel(1);
+        let mut finder = Finder::new(place, server, Duration::from_secs(60), list);
+        let start = Instant::now();
+        let mut look = |ms, after| {
+            let since = finder.since(ms, start + Duration::from_secs(after));
+            finder.from = since.max(ms - 60_000);
+            since
+        };
+        assert_eq!(look(5_000_000, 0), 5_000_000);
+        assert_eq!(look(5_060_000, 60), 5_000_000);
+        // By 90 s: what died right after the last look did so at 4 970 000.
+        assert_eq!(look(5_030_000, 120), 4_910_000);
+        assert_eq!(look(5_090_000, 180), 4_970_000);
+        finder.from = 6_000_000; // of deaths by a clock that was ahead
+        let at = start + Duration::from_secs(240);
+        assert_eq!(finder.since(5_150_000, at), 5_090_000);
     }
 }

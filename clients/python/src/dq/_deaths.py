@@ -65,12 +65,11 @@ class Deaths:
         self._every_s = every_s
         self._hook = hook
         self.look_at = 0.0
-        self._start_ms: Optional[int] = None
-        """By the server's clock."""
         self._from_ms = 0
         """Since when to look: before the last look began, as a server that has many deaths finds some of them late."""
         self._is_looking = False
-        self._began_ms = 0
+        self._began_ms, self._began = 0, math.inf
+        """When the last look began, by the server's clock and by ours. At first: not yet."""
         self._at_ms = self._past = 0
         """How far this look has come: the instant, and how many deaths at it."""
         self._is_short = self._takes_all = False
@@ -109,12 +108,16 @@ class Deaths:
         if self._is_looking:
             self._find(reply, now)
         else:
-            self._begin(_ms(replies[0], reply))
+            self._begin(_ms(replies[0], reply), now)
 
-    def _begin(self, now_ms: int) -> None:
-        if self._start_ms is None:
-            self._start_ms = self._from_ms = now_ms
-        self._began_ms, self._is_looking = now_ms, True
+    def _begin(self, now_ms: int, now: float) -> None:
+        if self._began == math.inf:
+            self._from_ms = now_ms
+        elif now_ms < max(self._began_ms, self._from_ms):
+            # The server's clock was set back, as by a failover: by this one, the last look began earlier.
+            behind_ms = self._began_ms + round((now - self._began) * 1000) - now_ms
+            self._from_ms = max(0, min(self._from_ms, self._began_ms) - max(0, behind_ms))
+        self._began_ms, self._began, self._is_looking = now_ms, now, True
         self._at_ms, self._past = self._from_ms, 0
         self._takes_all, self._is_short = self._is_short, False
         if self._takes_all:
