@@ -1,9 +1,11 @@
 """11, 12: rules beside their handlers, and the hook of dead jobs."""
 
 import json
+import threading
+import time
 
 from conftest import EACH, breaks, scenario
-from proxy import Reply, swallow, when
+from proxy import Held, Reply, held, swallow, when
 
 
 def named(name):
@@ -147,6 +149,24 @@ def what_died_while_nobody_could_look_is_told_later(world):
     probe.finish()
 
 
+def ahead(command):
+    """The answer of a server whose clock is an hour ahead."""
+    return Reply(b"*2\r\n$10\r\n%d\r\n$1\r\n0\r\n" % (time.time() + 3600)) if command[0].upper() == b"TIME" else None
+
+
+@scenario(12, breaks(ahead), gate=EACH)
+def deaths_are_found_by_a_clock_that_was_set_back(world):
+    """As by a failover."""
+    world.proxy.rules.append(ahead)
+    probe = world.worker(dead=True, handlers=[{"lease_ms": 1000}])
+    world.until(lambda: world.proxy.commands(b"DQ.PEEK"), "it looks")
+    world.proxy.rules.remove(ahead)
+    lose(world, "j")
+    for job in "j", "after j":
+        probe.wait("dead", job=job, patience_s=world.patience_s)
+    probe.finish()
+
+
 def may_look(world):
     world.withheld = []
 
@@ -207,6 +227,21 @@ def a_hook_that_hangs_holds_up_neither_jobs_nor_the_stop(world):
     probe.finish()
     assert "stopped without the hook" in world.log_text(), world.log_text()
     assert (world.state("lost"), len(deaths(probe))) == ("dead", 1)
+
+
+@scenario(12, breaks(held(b"DQ.TOUCH")), gate=EACH)
+def a_dead_job_that_is_long_to_read_delays_no_heartbeat(world):
+    is_read = threading.Event()
+    world.proxy.rules.append(when(lambda command: named(b"DQ.GET")(command) and len(command) == 3, Held(is_read)))
+    probe = world.worker(dead=True, handlers=[{"lease_ms": 1000}])
+    world.add("lost", LOST)
+    world.until(lambda: world.proxy.commands(b"DQ.GET"), "it reads")
+    world.add("long", {"do": "sleep", "ms": 3000}, "KEEP", 60_000)
+    world.done("long")
+    assert world.get("long")["attempts"] == 1
+    is_read.set()
+    probe.wait("dead", job="lost", patience_s=world.patience_s)
+    probe.finish()
 
 
 @scenario(12, breaks(swallow(b"DQ.NACK", b"$5\r\nready\r\n")), gate=EACH)
