@@ -1,15 +1,16 @@
 // Calls the hooks of dead jobs: with one job at a time, beside all else, which goes on whatever they do.
 
 import type { Boss, Member } from './boss';
+import { Channel } from './channel';
 import { troubleMs } from './core';
 import { type Death, Deaths, MOST, PAGE } from './deaths';
 import type { Delivery } from './delivery';
 import { isRefusal, mayNot } from './fatal';
 import type { Guard } from './guard';
 import { jobInfo } from './jobinfo';
-import { HOOK_LEAST_MS } from './limits';
+import { ANSWER_MS, HOOK_LEAST_MS } from './limits';
 import type { Link } from './link';
-import { Bell, LONGEST_TIMER_MS, nowMs, settled } from './waiting';
+import { Bell, LONGEST_TIMER_MS, nowMs, settled, within } from './waiting';
 import { asMap, type Command, isServerError } from './wire';
 
 /** A queue, or a shard, and what reaches it. */
@@ -17,6 +18,8 @@ interface Source {
   deaths: Deaths;
   member: Member;
   link: Link;
+  /** Of its own: a long reply delays no heartbeat. */
+  reading: Channel;
 }
 
 export class DeadHook {
@@ -41,10 +44,16 @@ export class DeadHook {
 
   join(link: Link, members: readonly Member[]): void {
     this.links++;
+    const { key, queue } = members[0]!;
+    const reading = new Channel(
+      () => queue.driver(),
+      key,
+      () => {},
+    );
     for (const member of members) {
       const { key } = member;
       const deaths = this.sources.get(key)?.deaths ?? new Deaths(key, this.everyMs, this);
-      this.sources.set(key, { deaths, member, link });
+      this.sources.set(key, { deaths, member, link, reading });
     }
   }
 
@@ -123,19 +132,25 @@ export class DeadHook {
 
   private async call(death: Death): Promise<void> {
     if (this.room === PAGE) this.looks.ring();
-    const { member, link } = this.sources.get(death.of.key)!;
+    const { member, reading } = this.sources.get(death.of.key)!;
     this.isCalling = true;
-    const fields = await death.of.record(death, (id, ...rest) => this.ask(link, ['DQ.GET', member.key, id, ...rest]));
+    const fields = await death.of.record(death, (id, ...rest) =>
+      this.read(reading, ['DQ.GET', member.key, id, ...rest]),
+    );
     const job = jobInfo(fields, member.queue.codec);
     if (job && !this.isLeft) await this.guard.died(member.queue.name, job);
     this.isCalling = false;
   }
 
-  private async ask(link: Link, command: Command): Promise<Map<string, unknown> | null> {
+  private async read(reading: Channel, command: Command): Promise<Map<string, unknown> | null> {
     for (let troubles = 0; !this.isLeft;) {
       try {
-        return asMap((await link.tell([command]))[0]);
+        const [answer] = (await reading.open()).ask([command]);
+        const reply = await within(answer!, ANSWER_MS, 'the server', () => reading.close());
+        if (reply instanceof Error) throw reply;
+        return asMap(reply);
       } catch (error) {
+        reading.close(); // the key may have moved
         if (this.isRefused(error, command)) break;
         await this.pause.wait(troubleMs(++troubles));
       }
@@ -151,6 +166,7 @@ export class DeadHook {
     this.looks.ring();
     this.listed.ring();
     await Promise.race([this.calling, this.leaving]);
+    this.close();
   }
 
   /** Goes on without it, a little later, if it has not ended. */
@@ -163,6 +179,10 @@ export class DeadHook {
     for (const bell of [this.looks, this.listed, this.pause]) bell.ring();
   }
 
+  private close(): void {
+    for (const { reading } of this.sources.values()) reading.close();
+  }
+
   // --- For tests
 
   /** Finds the deaths of now, and calls for them. */
@@ -172,6 +192,7 @@ export class DeadHook {
       if (!(await this.lookOnce())) break;
       while (this.list.length > 0) await this.call(this.list.shift()!);
     } while (this.nextAt <= nowMs());
+    this.close();
   }
 }
 
