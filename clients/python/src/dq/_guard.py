@@ -144,8 +144,9 @@ async def awaited(log: Log, hooks: Any, name: str, result: Any) -> None:
     try:
         if is_awaitable(result):
             await result
-    except BaseException:
-        log.failed("the hook %s of %s failed", name, show(hooks))
+    except BaseException as error:
+        if not (log.is_over and issubclass(type(error), asyncio.CancelledError)):
+            log.failed("the hook %s of %s failed", name, show(hooks))
 
 
 def unawaited(log: Log, hooks: Any, name: str, result: Any) -> None:
@@ -274,6 +275,8 @@ class Log:
 
     def __init__(self, logger: Any) -> None:
         self._logger = logger
+        self.is_over = False
+        """The worker has stopped: hooks that it left behind are cancelled, at the latest as the event loop ends."""
 
     def say(self, level: int, text: str, *values: Any, error: Any = None) -> None:
         exception = error if issubclass(type(error), BaseException) else None

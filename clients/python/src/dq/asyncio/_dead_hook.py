@@ -82,8 +82,10 @@ class DeadHook(BaseDeadHook):
     async def leave(self) -> None:
         """Goes on without it, if it has not ended."""
         self._is_left = True
+        self._base._log.is_over = True
         if self.task is not None and not self.task.done():
             self._say_left()
+            self.task.cancel()
         for link in self.links:
             await link._reading.close()
 

@@ -140,6 +140,7 @@ class Worker(BaseWorker[Queue]):
             await self._dead_hook.leave()
         if self._hooking:
             await asyncio.wait(self._hooking, timeout=_core.HOOK_S)
+        self._log.is_over = True
         if self._health is not None:
             await asyncio.to_thread(self._health.end)
         self._stopped_line()
