@@ -1,10 +1,10 @@
-//! Calls the hook of dead jobs, in a task of its own: all else goes on whatever it does.
+//! Calls the hook of dead jobs, in a thread of its own: all else goes on whatever it does.
 
 use crate::core::trouble::trouble_wait;
 use crate::core::Delivered;
 use crate::deaths::{is_final, Death, Finder, Place};
 use crate::error::Error;
-use crate::guard::log;
+use crate::guard::{catch, log};
 use crate::hooks::Hooks;
 use crate::queue::job_info::JobInfo;
 use crate::queue::records::State;
@@ -16,7 +16,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{channel, Receiver, Sender};
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
 
 /// How many deaths wait for the hook. Only their ids do: payloads may be large.
 const MOST: usize = 1000;
@@ -29,7 +30,10 @@ pub(crate) struct DeadHook {
     /// Of each link.
     places: Vec<Vec<Arc<Place>>>,
     finders: JoinSet<()>,
-    calling: JoinHandle<()>,
+    /// Ends with the thread that calls.
+    calling: oneshot::Receiver<()>,
+    /// Dropped: the thread ends, if the hook does not block it.
+    leave: oneshot::Sender<()>,
 }
 
 impl DeadHook {
@@ -63,11 +67,31 @@ impl DeadHook {
             keys.into_iter().map(place).collect()
         };
         let places = keys.into_iter().map(&mut of_link).collect();
+        let ((leave, left), (ended, calling)) = (oneshot::channel(), oneshot::channel());
+        let handlers = handlers.clone();
+        let work = move || {
+            let call = async {
+                tokio::select! {
+                    biased;
+                    _ = left => {}
+                    () = call_all(hooks, died) => {}
+                }
+            };
+            _ = catch(|| handlers.block_on(call)); // the handlers' runtime may be over
+            _ = ended.send(());
+        };
+        if let Err(error) = std::thread::Builder::new()
+            .name("dq-dead".into())
+            .spawn(work)
+        {
+            log!(error, %error, "no thread for the hook of dead jobs: it is not called");
+        }
         Some(DeadHook {
             list,
             places,
             finders,
-            calling: handlers.spawn(call_all(hooks, died)),
+            calling,
+            leave,
         })
     }
 
@@ -97,6 +121,7 @@ impl DeadHook {
             list,
             finders,
             mut calling,
+            leave,
             ..
         } = self;
         drop((list, finders));
@@ -107,7 +132,7 @@ impl DeadHook {
             () = by => {}
             () = second => {}
         }
-        calling.abort();
+        drop(leave);
         log!(
             warn,
             "stopped without the hook of dead jobs: it has not ended, and is called no more"

@@ -102,7 +102,7 @@ impl Hooks {
     /// Called with the queue's name and the job when one has died: its attempts are used up, its handler gave it up, or a job
     /// that it was after died.
     ///
-    /// Called by the worker that the server told, for one job at a time, in a task of its own. If the job died with its lease
+    /// Called by the worker that the server told, for one job at a time, in a thread of its own. If the job died with its lease
     /// or with another one, each worker that has this hook finds that, at the latest a lease later: a job may be told of more
     /// than once. Not found is what died before the worker's start, and what the queue's `DEADLEN` took before. A worker that
     /// stops waits for this hook as for handlers.

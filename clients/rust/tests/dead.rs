@@ -106,6 +106,39 @@ async fn no_death_is_missed_however_many_wait_for_the_hook() -> Result<(), Error
     Ok(())
 }
 
+/// This runtime has one thread.
+#[tokio::test]
+async fn a_hook_that_blocks_its_thread_holds_up_neither_handlers_nor_leases() -> Result<(), Error> {
+    let server = TestServer::start_with(&[]).await?;
+    let queue = server.queue("orders");
+    let (goes_on, waits) = std::sync::mpsc::channel::<()>();
+    let (waits, (tell, mut told)) = (Mutex::new(waits), mpsc::unbounded_channel());
+    let hooks = Hooks::new().on_death(move |_, _| {
+        _ = tell.send(true);
+        let waits = waits.lock().expect("no panic");
+        _ = tell.send(waits.recv_timeout(PATIENCE).is_ok());
+        async {}
+    });
+    let lease = Duration::from_millis(500);
+    let slow = move |_: Job| async move {
+        tokio::time::sleep(3 * lease).await;
+        Ok::<_, BoxError>(())
+    };
+    let worker = Worker::new(&queue)
+        .handler(SELL.handler(lose).lease(lease))
+        .handler(Handler::new(slow).lease(lease))
+        .hooks(hooks);
+    let running = tokio::spawn(worker.run());
+    queue.add_many([SELL.job(&1)]).await?;
+    told.recv().await.expect("it is called");
+    let done: Option<()> = queue.add(&()).and_wait(PATIENCE).await?;
+    assert_eq!(done, None, "one attempt was enough");
+    _ = goes_on.send(());
+    assert_eq!(told.recv().await, Some(true), "the test went on beside it");
+    worker.stopper().stop();
+    running.await.expect("it does not panic")
+}
+
 #[tokio::test]
 async fn a_second_stop_leaves_a_hook_that_hangs_behind() -> Result<(), Error> {
     let server = TestServer::start_with(&[]).await?;
