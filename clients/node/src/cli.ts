@@ -14,20 +14,20 @@ import { Worker } from './worker';
 
 const USAGE = `usage: dq-worker [options] module...
 
-Runs the workers that modules export, or the handlers, until SIGTERM or SIGINT:
+Runs the worker that a module exports, or handlers, until SIGTERM or SIGINT:
 
     export default new Worker(queue, handle, { concurrency: 10 });
     export const close = handler(async (job) => {}, { kind: 'close' });
 
 jobs.js:close names one export: a worker, a function that makes one, a handler, or
-an array of them. With --queue, a function is a handler, also that by default.
+an array of handlers. With --queue, a function is a handler, also that by default.
 
   --queue name      a queue of handlers; several in strict order; by default the
                     queues that the modules export
   --url url         its server; by default DQ_URL, or REDIS_URL
   --concurrency n   how many handlers run at a time, in each process; 10
   --processes n     n processes run it, and one that dies is started again. Their
-                    environment's DQ_WORKER counts them from 0
+                    environment's DQ_PROCESS counts them from 0
   --reload          in development: starts again when a file of JavaScript,
                     TypeScript or JSON below the working directory changes
   --health where    "127.0.0.1:8081" or a file; %d is the number of the process
@@ -51,32 +51,43 @@ const isWorker = (given: any): given is Worker => typeof given?.run === 'functio
 const isHandler = (given: any): given is Handler => typeof given?.processor === 'function' && 'backoffMs' in given;
 const isQueue = (given: any): given is Queue => typeof given?.driver === 'function' && 'shards' in given;
 
-/** What a target names: workers and handlers, and the queues of its module. */
-async function found(target: string, mayBeHandler: boolean): Promise<{ parts: unknown[]; queues: Queue[] }> {
+/** What a target names: its worker, or handlers, by name; and the queues of its module. */
+async function found(target: string, mayBeHandler: boolean): Promise<{ parts: [string, unknown][]; queues: Queue[] }> {
   const [, file = target, name] = (existsSync(target) ? null : /^(.+):([\w$]+)$/.exec(target)) ?? [];
-  const exported = await import(pathToFileURL(resolve(file)).href);
-  const all = [
-    ...new Set(Object.values(exported).flatMap((each: any) => (isModule(each) ? Object.values(each) : each))),
-  ];
-  const queues = all.filter(isQueue);
+  const module = await import(pathToFileURL(resolve(file)).href);
+  const exported: Record<string, any> = isModule(module.default) ? { ...module.default, ...module } : module;
+  const queues = Object.values(exported).filter(isQueue);
   if (name !== undefined && !(name in exported)) throw new ConfigurationError(`${file} exports no ${name}`);
   const given = exported[name ?? 'default'];
-  if (typeof given === 'function') {
-    return { parts: mayBeHandler ? [new Handler(given)] : [await given()].flat(), queues };
+  const only = async (): Promise<unknown[]> =>
+    typeof given !== 'function' ? [given].flat() : mayBeHandler ? [new Handler(given)] : [await given()].flat();
+  if (name !== undefined || typeof given === 'function') {
+    return { parts: (await only()).map((each) => [`${file}:${name ?? 'default'}`, each]), queues };
   }
-  return { parts: name === undefined ? all : [given].flat(), queues };
+  const [alone, lists] = [false, true].map((isList) =>
+    Object.entries(exported).filter(([, each]) => Array.isArray(each) === isList),
+  );
+  const parts = [...alone!, ...lists!].flatMap(([key, value]) =>
+    [value].flat().map((each): [string, unknown] => [`${file}:${key}`, each]),
+  );
+  const workers = parts.filter(([, each]) => isWorker(each));
+  return { parts: workers.length > 0 ? workers : parts, queues };
 }
 
 /** `module.exports` of a CommonJS module, which is its default export. */
 const isModule = (given: any) =>
   typeof given === 'object' && given !== null && Object.getPrototypeOf(given) === Object.prototype;
 
-async function workersOf(targets: string[], given: Given): Promise<Worker[]> {
+async function workerOf(targets: string[], given: Given): Promise<Worker> {
   const modules = await Promise.all(targets.map((target) => found(target, given.queue.length > 0)));
-  const parts = [...new Set(modules.flatMap((each) => each.parts))];
-  const workers = parts.filter(isWorker);
-  if (workers.length > 0) return workers;
-  const handlers = parts.filter(isHandler);
+  const parts = new Map<unknown, string>(); // each once, by its first name
+  for (const [name, part] of modules.flatMap((each) => each.parts)) if (!parts.has(part)) parts.set(part, name);
+  const [workers, handlers] = [[...parts.keys()].filter(isWorker), [...parts.keys()].filter(isHandler)];
+  if (workers.length + handlers.length > 1 && workers.length > 0) {
+    const names = workers.map((worker) => parts.get(worker)).join(' or ');
+    throw new ConfigurationError(`a process runs one worker and nothing else: name ${names} alone`);
+  }
+  if (workers.length > 0) return workers[0]!;
   const where = targets.join(', ');
   if (handlers.length === 0) {
     throw new ConfigurationError(
@@ -89,8 +100,8 @@ async function workersOf(targets: string[], given: Given): Promise<Worker[]> {
   if (queues.length === 0) {
     throw new ConfigurationError(`for the handlers of ${where} name their queue, --queue orders`);
   }
-  const health = given.health?.replace('%d', process.env.DQ_WORKER ?? '0');
-  return [new Worker(queues, handlers, { concurrency: numberOf(given, 'concurrency'), health })];
+  const health = given.health?.replace('%d', process.env.DQ_PROCESS ?? '0');
+  return new Worker(queues, handlers, { concurrency: numberOf(given, 'concurrency'), health });
 }
 
 function numberOf(given: Given, name: 'processes' | 'concurrency'): number {
@@ -100,15 +111,10 @@ function numberOf(given: Given, name: 'processes' | 'concurrency'): number {
 }
 
 async function work(targets: string[], given: Given): Promise<void> {
-  const workers = await workersOf(targets, given);
+  const worker = await workerOf(targets, given);
   const isSupervised = isChild();
-  if (isSupervised) whenStopped(() => workers.forEach((worker) => void worker.stop()));
-  // If one worker cannot run, the others end, too, so that whatever watches the process notices.
-  const runs = workers.map((worker) => worker.run({ signals: !isSupervised }));
-  await Promise.all(runs).catch(async (error: unknown) => {
-    await Promise.all(workers.map((worker) => worker.stop()));
-    throw error;
-  });
+  if (isSupervised) whenStopped(() => void worker.stop());
+  await worker.run({ signals: !isSupervised });
 }
 
 async function main(words: string[]): Promise<number> {

@@ -90,7 +90,7 @@ class Supervisor {
     const { changes } = this;
     const begun = nowMs();
     const child = fork(this.program, this.words, {
-      env: { ...process.env, DQ_WORKER: String(number), DQ_SUPERVISOR: String(process.pid) },
+      env: { ...process.env, DQ_PROCESS: String(number), DQ_SUPERVISOR: String(process.pid) },
     });
     this.children.set(number, child);
     child.on('exit', (status, signal) => {

@@ -51,7 +51,7 @@ async function until(condition, what) {
 
 const WORKER = `export default new dq.Worker(queue, (job) => {
   if (job.data === 'die') process.exit(9);
-  console.log(job.id, process.env.DQ_WORKER ?? 'alone');
+  console.log(job.id, process.env.DQ_PROCESS ?? 'alone');
 }, { concurrency: 1, lease: 600 });`;
 
 test('a file that exports a worker', { timeout: 120_000 }, async () => {
@@ -130,6 +130,28 @@ test('handlers of modules', { timeout: 120_000 }, async () => {
   await says(['--queue=q', written(HANDLERS, 'default.mjs')], [{ data: 4 }], ['plain 4']);
   const two = [`export const a = dq.handler((job) => console.log('a'), { kind: 'close' });`, 'export { queue };'];
   await says([written(two[0], 'a.mjs'), written(two[1], 'b.mjs')], kinds, ['a']);
+});
+
+const WORKERS = `const { Queue, Worker } = require('${new URL('../dist/index.js', import.meta.url).pathname}');
+const queue = new Queue(process.env.DQ_URL, 'q');
+const made = (name) => new Worker(queue, (job) => console.log(name, job.data));
+const [early, late] = ['early', 'late'].map(made);
+module.exports = Object.assign({ queue }, { early, late, all: [early, late], make: () => made('made') });`;
+
+test('of several workers the one that is named', { timeout: 120_000 }, async () => {
+  writeFileSync(join(folder, 'workers.cjs'), WORKERS);
+  await says(['workers.cjs:late'], [{ data: 5 }], ['late 5']);
+  await says(['workers.cjs:make'], [{ data: 6 }], ['made 6']);
+  const handler = written(HANDLERS, 'handlers.mjs');
+  for (const [words, names] of [
+    [['workers.cjs'], 'workers.cjs:early or workers.cjs:late'],
+    [['workers.cjs:late', 'workers.cjs:early'], 'workers.cjs:late or workers.cjs:early'],
+    [['workers.cjs:late', `${handler}:close`], 'workers.cjs:late'],
+  ]) {
+    const { said, ended } = called(...words);
+    assert.equal(await ended, 2);
+    assert.ok(said.err.includes(`name ${names} alone`), said.err);
+  }
 });
 
 test('in development it starts again when a file changes', { timeout: 120_000 }, async () => {

@@ -63,11 +63,19 @@ import dq, os, program
 worker = dq.Worker(dq.Queue(os.environ["DQ_URL"], "own"))
 remind = worker.job("remind")(program.close.function)
 """
+WORKERS = """
+import dq, own
+
+early = dq.Worker(own.worker.queues, own.remind)
+late = dq.Worker(own.worker.queues, own.remind)
+all = [early, late]
+"""
 
 
 @pytest.fixture
 def run(tmp_path, dq_url):
-    texts = {"program": PROGRAM, "shop": SHOP, "own": WORKER, "both": BOTH, "empty": "import program"}
+    texts = {"program": PROGRAM, "shop": SHOP, "own": WORKER, "both": BOTH, "workers": WORKERS}
+    texts["empty"] = "import program"
     for name, text in texts.items():
         (tmp_path / f"{name}.py").write_text(text)
     (tmp_path / "out").mkdir()
@@ -103,12 +111,13 @@ def until(condition, what):
         ("q", ["program:several", "own:remind", "--queue", "q"]),
         ("typed", ["shop"]),
         ("own", ["own"]),
+        ("own", ["workers:late"]),
         ("own", ["both"]),
         ("other", ["both", "--queue", "other"]),
     ],
 )
 def test_it_runs_what_it_is_given(run, dq_url, tmp_path, queue, words):
-    kinds = {"program:several": "b", "shop": "remind", "own": "remind"}
+    kinds = {"program:several": "b", "shop": "remind", "own": "remind", "workers:late": "remind"}
     dq.Queue(dq_url, queue).add(1, id="j", kind=kinds.get(words[0]))
     process = run(*words)
     until((tmp_path / "out" / "j").exists, "the job is done")
@@ -132,7 +141,10 @@ def test_several_processes_stop_together_and_one_that_dies_is_started_again(run,
     "words, said",
     [
         (["empty"], "empty has no worker, and no handler"),
-        (["program:make", "own"], "name one worker of program:make own"),
+        (["program:make", "own"], "name program:make or own:worker alone"),
+        (["own:worker", "own:remind"], "name own:worker alone"),
+        (["workers"], "name workers:early or workers:late alone"),
+        (["workers:all"], "name workers:all or workers:all alone"),
         (["program:os.getpid"], "makes no worker"),
         (["program", "--queue", "q"], "is no coroutine function"),
         (["program:close"], "name their queue, --queue orders"),

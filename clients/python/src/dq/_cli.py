@@ -67,16 +67,16 @@ def main(words: Sequence[str]) -> int:
 
 
 def load(given: argparse.Namespace) -> Any:
-    modules, found = [], []
+    modules, found, workers = [], [], []
     for target in given.targets:
         module, _, name = target.partition(":")
         modules.append(importlib.import_module(module))
-        found += _named(modules[-1], name, bool(given.queue)) if name else _all_of(modules[-1])
-    if any(isinstance(each, WORKERS) for each in found):
+        parts = _named(modules[-1], name, bool(given.queue)) if name else _all_of(modules[-1])
+        found += [each for _, each in parts]
+        workers += [f"{module}:{part}" for part, each in parts if isinstance(each, WORKERS)]
+    if workers:
         if len(found) > 1:
-            raise ValueError(
-                f"name one worker of {' '.join(given.targets)}, as in shop.jobs:worker: it has {len(found)}"
-            )
+            raise ValueError(f"a process runs one worker and nothing else: name {' or '.join(workers)} alone")
         return found[0]
     functions = [each.function if isinstance(each, Handler) else each for each in found]
     face: Any = asyncio if any(map(_guard.is_coroutine_function, functions)) else sys.modules[__package__]
@@ -87,24 +87,29 @@ def load(given: argparse.Namespace) -> Any:
     return face.Worker(queues, *found, concurrency=given.concurrency, health=health)
 
 
-def _named(module: ModuleType, name: str, is_handler: bool) -> list[Any]:
+Parts = list[tuple[str, Any]]
+"""What a target names, with their names."""
+
+
+def _named(module: ModuleType, name: str, is_handler: bool) -> Parts:
     found: Any = module
     for part in name.split("."):
         found = getattr(found, part)
     if isinstance(found, (list, tuple)):
-        return list(found)
+        return [(name, each) for each in found]
     if not is_handler and callable(found) and not isinstance(found, Handler):
         found = found()
         if not isinstance(found, WORKERS):
             raise ValueError(f"{module.__name__}:{name} makes no worker: for a handler name its queue, --queue orders")
-    return [found]
+    return [(name, found)]
 
 
-def _all_of(module: ModuleType) -> list[Any]:
-    """Its worker, or the handlers that it, or a module below it, defines."""
-    values = [*dict.fromkeys(each for each in vars(module).values() if issubclass(type(each), (Handler, *WORKERS)))]
-    own = [each for each in values if f"{each.__module__}.".startswith(f"{module.__name__}.")]
-    found: list[Any] = [each for each in values if isinstance(each, WORKERS)] or own
+def _all_of(module: ModuleType) -> Parts:
+    """Its workers, or the handlers that it, or a module below it, defines; each once."""
+    values = {each: name for name, each in vars(module).items() if issubclass(type(each), (Handler, *WORKERS))}
+    named = [(name, each) for each, name in values.items()]
+    own = [(name, each) for name, each in named if f"{each.__module__}.".startswith(f"{module.__name__}.")]
+    found: Parts = [(name, each) for name, each in named if isinstance(each, WORKERS)] or own
     if not found:
         raise ValueError(f"{module.__name__} has no worker, and no handler that dq.handler or queue.kind made")
     return found
