@@ -51,7 +51,9 @@ type deathPlace struct {
 	from  int64
 	known map[string]known // deaths since from, by id
 
-	isLocated bool // from is known
+	// When the last look began, by the server's clock and by ours; at first not yet.
+	began   int64
+	beganAt time.Time
 }
 
 type known struct {
@@ -306,13 +308,14 @@ func (d *deaths) locate(place *deathPlace) (now int64, err error) {
 		case <-d.ending:
 		}
 	}
-	lived := time.Since(d.begun)
 	switch {
-	case !place.isLocated:
-		place.isLocated, place.from = true, now-lived.Milliseconds()
-	case now < place.from:
-		place.from = now - min(lived, d.every).Milliseconds()
+	case place.beganAt.IsZero():
+		place.from = now - time.Since(d.begun).Milliseconds()
+	case now < max(place.began, place.from): // by this clock, the last look began earlier
+		behind := place.began + time.Since(place.beganAt).Milliseconds() - now
+		place.from = max(0, min(place.from, place.began)-max(0, behind))
 	}
+	place.began, place.beganAt = now, time.Now()
 	return now, nil
 }
 

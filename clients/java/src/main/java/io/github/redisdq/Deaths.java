@@ -45,6 +45,8 @@ final class Deaths {
             }
         };
         long fromMs = -1; // not known yet
+        long beganMs; // when the last look began, by the server's clock
+        long beganNs; // and by ours
 
         Place(DqQueue queue, byte[] key) {
             this.queue = queue;
@@ -251,12 +253,14 @@ final class Deaths {
     private long locate(Place place, Map<Object, Long> times) {
         Object there = place.queue.connector().place(place.key);
         long now = times.computeIfAbsent(there, it -> serverMs(place));
-        long livedMs = (System.nanoTime() - begun) / 1_000_000;
         if (place.fromMs < 0) {
-            place.fromMs = Math.max(0, now - livedMs);
-        } else if (now < place.fromMs) { // after a failover
-            place.fromMs = Math.max(0, now - Math.min(livedMs, everyNs / 1_000_000));
+            place.fromMs = Math.max(0, now - (System.nanoTime() - begun) / 1_000_000);
+        } else if (now < Math.max(place.beganMs, place.fromMs)) { // after a failover: by this clock, the last look began earlier
+            long behindMs = place.beganMs + (System.nanoTime() - place.beganNs) / 1_000_000 - now;
+            place.fromMs = Math.max(0, Math.min(place.fromMs, place.beganMs) - Math.max(0, behindMs));
         }
+        place.beganMs = now;
+        place.beganNs = System.nanoTime();
         return now;
     }
 
