@@ -556,9 +556,9 @@ def test_a_result_that_is_refused_costs_no_job(dq_url, caplog, refusal):
         refusals = [redis.ResponseError(refusal)]
         link._answered = lambda outcome, reply: answered(outcome, refusals.pop() if refusals else reply)
         worker._settled(*link.fetch(1, 1), None, b"x" * 1000)
-        told = link._take_outcomes()
-        assert link._answered(told[0], None) is None
-        assert told[0].command[2:4] == (b"WITHTOKENS", b"IDS")
+        ((told,),) = link._take_outcomes()
+        assert link._answered(told, None) is None
+        assert told.command[2:4] == (b"WITHTOKENS", b"IDS")
         link.flush()
         found = queue.get("j")
         assert (found.state, found.result) == ("done", None)
@@ -585,3 +585,41 @@ def test_a_result_that_cuts_the_connection_ends_its_job(dq_server, dq_url):
             assert sorted(runs) == ["a", "b", "large"]
     finally:
         dq_server.client.config_set("proto-max-bulk-len", "512mb")
+
+
+def test_jobs_that_are_done_share_one_ack_and_one_of_them_may_be_lost(dq_url):
+    with dq.Queue(dq_url, "q") as queue:
+        queue.add_many([{"data": 1, "id": id} for id in "abcd"])
+        worker = dq.Worker(queue, print)
+        (link,) = worker._links = worker._make_links()
+        found = link.fetch(4, 1)
+        queue.delete("b")
+        for delivery in found:
+            worker._settled(delivery, None, b"1" if delivery.id == b"d" else None)
+        parts = link._take_outcomes()
+        assert [[each.delivery.id for each in part] for part in parts] == [[b"a", b"b", b"c"], [b"d"]]
+        told = [each for part in parts for each in part]
+        link._outcomes.extend(told)
+        link.flush()
+        assert [each.verdict for each in told] == ["done", "lost", "done", "done"] and not link.is_telling()
+
+
+def test_a_batcher_is_not_woken_again_while_fetches_take_all(dq_url):
+    """It stays armed until what came last is a millisecond old."""
+
+    class Bell:
+        times = 0
+
+        def wait(self, left):
+            self.times += 1
+            link._outcomes.append(None) if self.times % 2 else link._outcomes.clear()
+            link._outcomes.first_at = 1e9 if self.times < 5 else -1e9
+            return False
+
+    with dq.Queue(dq_url, "q") as queue:
+        worker = dq.Worker(queue, print)
+        (link,) = worker._make_links()
+        link._armed, link._bell, link._outcomes.first_at = True, Bell(), 1e9
+        link._outcomes.append(None)
+        link._let_gather()
+        assert link._bell.times == 5 and not link._armed

@@ -45,6 +45,7 @@ class Delivery:
         "lease_s",
         "lease_until",
         "max_attempts",
+        "name",
         "owner",
         "payload",
         "reason",
@@ -60,10 +61,11 @@ class Delivery:
     def __init__(self, key: bytes, row: Sequence[Any], owner: Any = None, since: float = 0.0) -> None:
         self.key = key
         self.id, self.payload, self.token, self.attempt, self.deadline_ms, self.due_ms, *rest = row
-        self.results, self.steps, terms = rest
-        self.ttr_ms, self.max_attempts, self.ladder_ms = terms
+        self.results, self.steps, (self.ttr_ms, self.max_attempts, self.ladder_ms) = rest
         self.owner = owner
         """The link that fetched it."""
+        self.name: tuple[str, bytes, bytes] = (owner.place if owner else "", key, self.id)
+        """Identifies the job among those of all servers."""
         self.reason: Optional[bytes] = None
         """Why the delivery before failed, where a consumer asked the server."""
         self.since = since
@@ -94,11 +96,6 @@ class Delivery:
         """How many deliveries went to workers that did not know the kind: they are no attempts of the handler."""
         kept = (as_map(self.steps) or {}).get(UNKNOWN_KIND, b"")
         return min(int(kept), self.attempt - 1) if kept.isdigit() and len(kept) < 10 else 0
-
-    @property
-    def name(self) -> tuple[str, bytes, bytes]:
-        """Identifies the job among those of all servers."""
-        return self.owner.place, self.key, self.id
 
 
 def least(*limits: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Callable, NamedTuple, Optional, Union
 
 from ._arguments import is_unheld, named_after
@@ -35,7 +35,19 @@ class Outcome:
     ahead: commands before it in the same write, whose replies do not matter. what: the user's word for the command.
     """
 
-    __slots__ = ("_cut", "_next", "_refused", "ahead", "command", "cuts", "delivery", "is_repeated", "verdict", "what")
+    __slots__ = (
+        "_cut",
+        "_next",
+        "_refused",
+        "ahead",
+        "command",
+        "cuts",
+        "delivery",
+        "is_plain",
+        "is_repeated",
+        "verdict",
+        "what",
+    )
 
     def __init__(
         self,
@@ -50,6 +62,8 @@ class Outcome:
         self.command = command
         self.ahead: Sequence[Command] = ()
         self.what = what
+        self.is_plain = False
+        """An ACK that others may share."""
         self.is_repeated = False
         """It was sent before, and the reply was lost."""
         self.verdict: Optional[str] = None
@@ -61,7 +75,7 @@ class Outcome:
 
     def prepend(self, commands: Sequence[Command]) -> None:
         """Adds commands whose effect must be seen before the end."""
-        self.ahead = (*commands, *self.ahead)
+        self.ahead, self.is_plain = (*commands, *self.ahead), False
 
     def answered(self, reply: Any) -> bool:
         """Takes a reply. Returns whether that was the last one; if not, ``command`` is the next."""
@@ -101,10 +115,22 @@ class Outcome:
     def _become(self, other: Outcome) -> None:
         self.command, self._next, self._refused, self._cut = other.command, other._next, other._refused, other._cut
         self.ahead, self.what, self.is_repeated, self.cuts = other.ahead, other.what, False, 0
+        self.is_plain = other.is_plain
 
 
 def done(delivery: Delivery) -> Outcome:
-    return Outcome(delivery, (b"DQ.ACK", delivery.key, b"WITHTOKENS", b"IDS", 1, delivery.id, delivery.token), _acked)
+    command = (b"DQ.ACK", delivery.key, b"WITHTOKENS", b"IDS", 1, delivery.id, delivery.token)
+    outcome = Outcome(delivery, command, _acked)
+    outcome.is_plain = True
+    return outcome
+
+
+def acks(of: Iterable[Outcome]) -> Command:
+    """One ACK for all of these, which are plain ones of one queue."""
+    words: list[Any] = []
+    for outcome in of:
+        words += outcome.command[5:]
+    return (*outcome.command[:4], len(words) // 2, *words)
 
 
 def succeeded(delivery: Delivery, result: bytes) -> Outcome:

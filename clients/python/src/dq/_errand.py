@@ -13,7 +13,7 @@ from redis.exceptions import ResponseError
 from . import _trouble
 from ._core import pack
 from ._delivery import Command
-from ._ends import MOST_CUTS, Outcome
+from ._ends import MOST_CUTS, Outcome, acks
 from .errors import Cancelled
 
 
@@ -89,11 +89,41 @@ def reach(client: Any, key: bytes) -> str:
     return repr(place if settings.get("host") or settings.get("path") else id(client))
 
 
-def packed(told: Iterable[Outcome]) -> bytes:
+Part = list[Outcome]
+"""What has one reply."""
+
+
+class Outcomes(deque[Outcome]):
+    """Those that the server must still be told."""
+
+    first_at = 0.0
+    """When the first of them came."""
+
+    def take(self, count: float = math.inf) -> deque[Part]:
+        """All jobs of a queue that are done without a result share one ACK."""
+        parts: deque[Part] = deque()
+        done: dict[bytes, Part] = {}
+        while self and count > 0:
+            count -= 1
+            outcome = self.popleft()
+            others = done.get(outcome.delivery.key) if outcome.is_plain else None
+            if others is not None:
+                others.append(outcome)
+                continue
+            parts.append([outcome])
+            if outcome.is_plain:
+                done[outcome.delivery.key] = parts[-1]
+        return parts
+
+
+def packed(told: Iterable[Part]) -> bytes:
     commands: list[Command] = []
-    for outcome in told:
-        commands += outcome.ahead
-        commands.append(outcome.command)
+    for part in told:
+        if len(part) > 1:
+            commands.append(acks(part))
+        else:
+            commands += part[0].ahead
+            commands.append(part[0].command)
     return pack(commands)
 
 

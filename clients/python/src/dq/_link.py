@@ -17,8 +17,7 @@ from redis.exceptions import ResponseError
 
 from . import _core, _trouble
 from ._delivery import Command, Delivery
-from ._ends import Outcome
-from ._errand import Errand, packed, wait_s
+from ._errand import Errand, Part, packed, wait_s
 from ._line import Line
 from ._links import BaseLink, Members
 from ._listener import Listener
@@ -81,7 +80,7 @@ class Link(BaseLink):
         self._is_recalled = False  # that recall was for the previous fetch
         self._fetched_at = time.monotonic()
         self._fetching = True  # set first: a stop in between must know that this fetch has outcomes
-        told: deque[Outcome] = deque()
+        told: deque[Part] = deque()
         try:
             if self._worker.draining:  # a stop does not wait for every fetch: it sends the outcomes itself
                 return []
@@ -117,19 +116,20 @@ class Link(BaseLink):
             self._leases.beat_at = 0.0
             self._bell.set()
 
-    def _hear(self, line: Line, told: deque[Outcome]) -> Optional[ResponseError]:
+    def _hear(self, line: Line, told: deque[Part]) -> Optional[ResponseError]:
         """Reads the replies to outcomes; returns one that is an error. Outcomes without a reply stay in ``told``."""
         trouble: Optional[ResponseError] = None
         while told:
-            outcome = told[0]
+            first = told[0][0]
             try:
-                for _ in outcome.ahead:
+                for _ in first.ahead:
                     self._ahead_answered(line.read())
                 reply = line.read()
             except OSError as error:
-                outcome.cuts += _trouble.is_cut(error)
+                first.cuts += _trouble.is_cut(error)
                 raise
-            trouble = self._answered(told.popleft(), reply) or trouble
+            part = told.popleft()
+            trouble = (self._part_answered(part, reply) if part[1:] else self._answered(first, reply)) or trouble
         if self._outcomes:
             self._ring()
         return trouble
@@ -185,9 +185,16 @@ class Link(BaseLink):
         self._worker._carried()
 
     def _let_gather(self) -> None:
-        """Waits a millisecond, so that a fetch may take the outcomes along."""
-        if self._outcomes and len(self._outcomes) < _core.FLUSH_COUNT and not self._worker.draining:
-            time.sleep(_core.FLUSH_AFTER_S)
+        """Waits until the oldest outcome is a millisecond old, so that fetches may take it along, or for more to do.
+
+        Where fetches take all, it looks once a millisecond.
+        """
+        first_at = time.monotonic()
+        while self._armed and len(self._outcomes) < _core.FLUSH_COUNT and not self._worker.draining:
+            first_at = self._outcomes.first_at if self._outcomes else first_at
+            left = min(first_at + _core.FLUSH_AFTER_S, self._wake_at) - time.monotonic()
+            if left <= 0 or self._bell.wait(left):
+                break
         self._armed = False
 
     def _tell_some(self) -> None:

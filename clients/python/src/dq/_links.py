@@ -7,6 +7,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, Callable, Optional
 
 from redis.exceptions import ResponseError
@@ -16,7 +17,7 @@ from ._core import ANSWER_S, LAST_BYTES, SHORTEST_ANSWER_S, SLACK_S, Fetches, pa
 from ._deaths import Deaths
 from ._delivery import Command, Delivery, as_map
 from ._ends import Outcome, suspended
-from ._errand import Errand, Errands, last_unblock, packed, reach
+from ._errand import Errand, Errands, Outcomes, Part, last_unblock, packed, reach
 from ._idle import Idle
 from ._leases import Leases, give_back
 from ._listening import COVER_AFTER_S, MOST_KEYS, Listening
@@ -53,8 +54,9 @@ class BaseLink:
         self._errands = Errands()
         self._lengths: dict[int, float] = {}
         """The lengths of leases, by the TTR of the job."""
-        self._outcomes: deque[Outcome] = deque()
-        self._telling: deque[Outcome] = deque()
+        self._outcomes = Outcomes()
+        self._take_outcomes = self._outcomes.take
+        self._telling: deque[Part] = deque()
         """Those that the batcher has sent and got no reply to."""
         self._fetching = False
         self._fetched_at = 0.0
@@ -158,25 +160,26 @@ class BaseLink:
         is_recallable = self._may_unblock and self._waiting.client_id is not None
         return self._base.wait_s if is_recallable else min(self._base.wait_s, TURN_S)
 
-    def _take_outcomes(self, count: float = math.inf) -> deque[Outcome]:
-        told: deque[Outcome] = deque()
-        outcomes = self._outcomes
-        while outcomes and len(told) < count:
-            told.append(outcomes.popleft())
-        return told
-
-    def _put_back(self, told: deque[Outcome]) -> None:
+    def _put_back(self, told: Iterable[Part]) -> None:
         """Puts back outcomes that were sent and got no reply."""
-        for outcome in told:
+        unheard = [*chain.from_iterable(told)]
+        for outcome in unheard:
             size = outcome.size
             if outcome.again():
                 text = "job %r: what it sent, %d bytes, cut the connection twice: not sent again"
                 self._base._log.say(logging.ERROR, text, outcome.delivery.job.id, size)
-        self._outcomes.extendleft(reversed(told))
+        self._outcomes.extendleft(reversed(unheard))
 
     def _ahead_answered(self, reply: Any) -> None:
         if isinstance(reply, ResponseError) and _trouble.may_not(reply):
             self._base._off("the server refuses DQ.STEP: jobs of unknown kinds use up attempts of handlers", reply)
+
+    def _part_answered(self, part: Part, reply: Any) -> Optional[ResponseError]:
+        """Takes the reply to a part of several outcomes. Returns an error that passes, or that ends the worker."""
+        trouble: Optional[ResponseError] = None
+        for outcome, row in zip(part, [reply] * len(part) if isinstance(reply, ResponseError) else reply):
+            trouble = self._answered(outcome, row if row is reply else (row,)) or trouble
+        return trouble
 
     def _answered(self, outcome: Outcome, reply: Any) -> Optional[ResponseError]:
         """Takes an outcome's reply. Returns an error that passes, or that ends the worker."""
@@ -251,6 +254,8 @@ class BaseLink:
         note = self._notes.end(delivery) if self._notes.is_used else None
         if note is not None:
             outcome.prepend([note])
+        if not self._outcomes:
+            self._outcomes.first_at = time.monotonic()
         self._outcomes.append(outcome)
         return True
 
@@ -377,10 +382,10 @@ class BaseLink:
         """What the server is to know after all when it answers again, the smallest first; each may be sent twice."""
         self._leave()
         words = pack([*last_unblock(self._waiting, self._control, self._may_unblock), *self._returns])
-        for outcome in sorted([*self._telling, *self._outcomes], key=lambda each: each.size):
+        for outcome in sorted([*chain.from_iterable(self._telling), *self._outcomes], key=lambda each: each.size):
             if len(words) + outcome.size > LAST_BYTES:
                 break
-            words += packed([outcome])
+            words += packed([[outcome]])
         return words
 
     def _leave(self) -> None:

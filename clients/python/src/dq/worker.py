@@ -229,7 +229,8 @@ class Worker(BaseWorker[Queue]):
     def _tell_soon(self) -> None:
         """Announces outcomes, as no fetch of this thread takes them along."""
         for link in self._links:
-            link.told_soon()
+            if link._outcomes and not link._armed:
+                link._ring()
 
     def _wake_another(self) -> None:
         """Wakes one thread at a time. It wakes the next one if there is more to do."""
@@ -309,17 +310,21 @@ class Worker(BaseWorker[Queue]):
             os._exit(1 if ended[0] is not None else 0)
         if handler.timeout is not None:
             self._limits.pop(threading.get_ident(), None)
+        if len(batch) == 1 and not self.hooks:
+            return self._told_end(batch[0], self._end_of(batch[0], ended), ended[1])
         ends = [self._end_of(each, ended) for each in batch]
         if self.hooks:
             for delivery, error in reversed([*zip(batch, ends)]):  # so each hook finds what its ``before`` left
                 name, *rest = self._hook_end(delivery, error)
                 self._hook(name, [delivery], *rest)
         for delivery, error in zip(batch, ends):
-            if error is None and ended[1] is None and not handler.batch:
-                self._settled(delivery)
-                continue
-            result, trouble = self._encoded(delivery, error, ended[1])
-            self._settled(delivery, error, result, trouble, said(error if trouble is None else trouble))
+            self._told_end(delivery, error, ended[1])
+
+    def _told_end(self, delivery: Delivery, error: Any, value: Any) -> None:
+        if error is None and value is None and delivery.value is None:
+            return self._settled(delivery)
+        result, trouble = self._encoded(delivery, error, value)
+        return self._settled(delivery, error, result, trouble, said(error if trouble is None else trouble))
 
     def _limit(self, timeout_s: float, batch: list[Delivery]) -> None:
         self._limits[threading.get_ident()] = time.monotonic() + timeout_s, batch

@@ -19,8 +19,7 @@ from redis.exceptions import ResponseError
 from .. import _core, _trouble
 from .._core import Fetches
 from .._delivery import Command, Delivery
-from .._ends import Outcome
-from .._errand import Errand, packed, wait_s
+from .._errand import Errand, Part, packed, wait_s
 from .._links import BaseLink, Members
 from .._listening import Listening
 from .._owner import Base
@@ -98,12 +97,12 @@ class Link(BaseLink):
                 self._ring()
 
     async def _exchange(
-        self, told: deque[Outcome], words: bytes, answer_by: float
+        self, told: deque[Part], words: bytes, answer_by: float
     ) -> tuple[list[Delivery], Optional[ResponseError]]:
         await self._waiting.send(words)
         return await self._answers(told, answer_by)
 
-    async def _answers(self, told: deque[Outcome], answer_by: float) -> tuple[list[Delivery], Optional[ResponseError]]:
+    async def _answers(self, told: deque[Part], answer_by: float) -> tuple[list[Delivery], Optional[ResponseError]]:
         trouble = await self._hear(self._waiting, told)
         while self._idle.asked:
             self._idle.heard(await self._waiting.read(), self._base)
@@ -146,19 +145,20 @@ class Link(BaseLink):
         self._look(time.monotonic())
         self._look_later()
 
-    async def _hear(self, line: Line, told: deque[Outcome]) -> Optional[ResponseError]:
+    async def _hear(self, line: Line, told: deque[Part]) -> Optional[ResponseError]:
         """Reads the replies to outcomes; returns one that is an error. Outcomes without a reply stay in ``told``."""
         trouble: Optional[ResponseError] = None
         while told:
-            outcome = told[0]
+            first = told[0][0]
             try:
-                for _ in outcome.ahead:
+                for _ in first.ahead:
                     self._ahead_answered(await line.read())
                 reply = await line.read()
             except OSError as error:
-                outcome.cuts += _trouble.is_cut(error)
+                first.cuts += _trouble.is_cut(error)
                 raise
-            trouble = self._answered(told.popleft(), reply) or trouble
+            part = told.popleft()
+            trouble = (self._part_answered(part, reply) if part[1:] else self._answered(first, reply)) or trouble
         if self._outcomes:
             self._ring()
         return trouble
@@ -225,7 +225,7 @@ class Link(BaseLink):
         if trouble is not None:
             raise trouble
 
-    async def _tell(self, told: deque[Outcome]) -> Optional[ResponseError]:
+    async def _tell(self, told: deque[Part]) -> Optional[ResponseError]:
         async with self._one_at_a_time:
             await self._control.send(packed(told))
             return await self._hear(self._control, told)
