@@ -148,7 +148,7 @@ def machine(core, opponents, libraries, large):
         java = libraries.get("paced_before_java", alone)
         more = f", and for lateness {alone:,} more (in Java {java:,}) at the pace of those that count" if alone else ""
         before = f"{libraries['warm_up']:,} jobs (a slow one, fewer) before those that count{more}"
-        lines.append(f"- In the libraries' run each worker handled {before}.")
+        lines.append(f"- In the libraries' run each worker handled {before}, but for the rows of the first jobs.")
     for again in libraries.get("measured_again", []):
         what = "; ".join(f"{subject} of {', '.join(systems)}" for subject, systems in again.items())
         lines.append(f"- After the libraries' run measured again, side by side: {what}.")

@@ -76,6 +76,8 @@ class Page(unittest.TestCase):
         self.assertEqual(said[3:10], ["fast", "30", "2x", "2x", "3x", "at least", "1 .. 3"])
         systems["fast"] = [{"per_s": 100}] * 3
         self.assertIn("**missed**", speed.row(systems, "per_s", *goal, reaches=speed.at_least))
+        alone = speed.row(systems, "per_s", "CPU", "ours", [], 60, 40, reaches=speed.at_most)
+        self.assertEqual(alone[3:], ["", "", "", "60", "40", "at least", "40 .. 90"])
 
     def test_rows_are_goals_or_told(self):
         self.assertEqual(tables.goal(row("an add", 2, 3, "MISSED"))[7], "**missed**")

@@ -45,6 +45,7 @@ COLUMNS = {
         ("worker_mb", "worker MB"),
     ],
 }
+COLUMNS |= {"first": COLUMNS["throughput"], "first_lateness": COLUMNS["lateness"]}
 
 
 def short(value):

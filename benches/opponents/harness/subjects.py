@@ -1,5 +1,6 @@
 """What is measured of a system. Each subject takes one sample, with a fresh server."""
 
+import copy
 import statistics
 import time
 
@@ -26,8 +27,8 @@ class Plan:
             self.sizes = [32, 64, 256, 1024, 4096]
         self.warm_up, self.paced_before, self.paced_before_java = 0, 0, 0
         if is_of_libraries:
-            self.rounds = {"throughput": 5, "lateness": 5}
-            self.warm_up, self.paced_before = self.jobs, 3 * self.paced
+            self.rounds = {"first": 5, "throughput": 5, "first_lateness": 5, "lateness": 5}
+            self.warm_up, self.paced_before = 2 * self.jobs, 3 * self.paced
             self.jobs = self.jobs if is_quick else 50_000  # a fast one has done 10,000 within a fifth of a second
             self.paced_before_java = self.paced_before if is_quick else PACED_BEFORE_JAVA
         self.rounds["tenants"] = 1 if is_quick else 3
@@ -40,6 +41,12 @@ class Plan:
     def before(self, system):
         """How many paced jobs do not count."""
         return self.paced_before_java if system.language == "Java" else self.paced_before
+
+    def cold(self, **others):
+        """The same without a warm-up."""
+        plan = copy.copy(self)
+        vars(plan).update(warm_up=0, paced_before=0, paced_before_java=0, **others)
+        return plan
 
 
 def adds(programs, system, plan):
@@ -77,6 +84,16 @@ def throughput(programs, system, plan):
         "worker_us": 1e6 * worker_used / jobs,
         "twice": told["twice"],
     }
+
+
+def first(programs, system, plan):
+    """The throughput of the first jobs of a program, with all that runtimes compile meanwhile."""
+    return throughput(programs, system, plan.cold(jobs=plan.warm_up // 2))
+
+
+def first_lateness(programs, system, plan):
+    """The lateness of the first jobs of a program."""
+    return lateness(programs, system, plan.cold(paced=plan.paced * 3 // 2, paced_s=plan.paced_s * 3 // 2))
 
 
 def go_on(worker, producer, warm, is_at_rest=lambda: True):
@@ -256,3 +273,5 @@ def durable(programs, system, plan):
 
 
 SUBJECTS = {"adds": adds, "throughput": throughput, "lateness": lateness, "idle": idle, "memory": memory}
+# Of the run of the libraries alone.
+COLD = {"first": first, "first_lateness": first_lateness}
