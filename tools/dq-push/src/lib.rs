@@ -59,8 +59,8 @@ fn new_token() -> Result<(), String> {
     let mut random = [0; 32];
     getrandom::fill(&mut random).map_err(|error| format!("no randomness: {error}"))?;
     let token = format!("dq_{}", URL_SAFE_NO_PAD.encode(random));
-    let hash = Sha256::digest(&token);
-    print(&format!("{token}\nhash = \"sha256:{hash:x}\"\n"))
+    let hash: String = Sha256::digest(&token).iter().map(|byte| format!("{byte:02x}")).collect();
+    print(&format!("{token}\nhash = \"sha256:{hash}\"\n"))
 }
 
 fn serve(args: &Args, config: Config) -> Result<(), String> {
