@@ -196,6 +196,7 @@ lint: ## formatting and clippy; a warning is an error
 	$(CARGO) fmt --all --check --manifest-path tools/Cargo.toml
 	$(CARGO) fmt --check -p dq-floor -p dq-generate -p dq-tests
 	$(CARGO) fmt --check --manifest-path benches/opponents/rust/Cargo.toml
+	@tools/testing/deny.sh '$(TARGET)' twice
 ifdef CI
 	$(BREAKABLE)
 	$(TESTS_IN_RUST)

@@ -1,11 +1,30 @@
 #!/bin/sh
 # Licences, versions and sources of all crates in use; then advisories, if their database can be reached.
-#   tools/testing/deny.sh target-folder
+#   tools/testing/deny.sh target-folder [twice]   twice: only crates in two versions, which needs no cargo-deny
 set -eu
 cd "$(dirname "$0")/../.."
 target=$1
 CARGO=${CARGO:-cargo}
 version=0.20.2
+folders=$(git ls-files '*Cargo.lock' | xargs -n 1 dirname)
+
+# All versions of a crate but one must be among those that tools/lint/deny.toml skips.
+twice() { # folder of Cargo.toml
+    "$CARGO" tree --quiet --locked --manifest-path "$1/Cargo.toml" --workspace --all-features --duplicates --edges normal,build --depth 0 --prefix none \
+        --target x86_64-unknown-linux-gnu | sed -nE 's/^(\S+) v([0-9.]+).*/\1 \2/p' | sort -u |
+        awk -v where="$1" -F '[" @]+' 'FNR == NR { if (/crate = .*@/) skips[$5 "@" $6]; next }
+            { is_skipped = 0; for (skip in skips) is_skipped += index($1 "@" $2 ".", skip ".") == 1
+              if (!is_skipped && $1 in kept && kept[$1] != $2) { print where ": " $1 " " kept[$1] " and " $2; bad = 1 }
+              if (!is_skipped) kept[$1] = $2 }
+            END { exit bad }' tools/lint/deny.toml -
+}
+
+if [ "${2:-}" = twice ]; then
+    failed=
+    for folder in $folders; do twice "$folder" || failed=yes; done
+    [ -z "$failed" ] && exit
+    exit 1
+fi
 PATH=$target/tools/bin:$PATH
 [ "$("$CARGO" deny --version 2>/dev/null)" = "cargo-deny $version" ] || {
     echo "Building cargo-deny $version (some minutes) ..."
@@ -27,7 +46,6 @@ for check in licenses bans sources; do
         { cat "$target/deny-canary.log" >&2; echo "What is not allowed is not noticed: $check" >&2; exit 1; }
 done
 
-folders=$(git ls-files '*Cargo.lock' | xargs -n 1 dirname)
 failed=
 for folder in $folders; do
     deny tools/lint/deny.toml "$folder" licenses bans sources || failed=yes
