@@ -59,7 +59,10 @@ fn new_token() -> Result<(), String> {
     let mut random = [0; 32];
     getrandom::fill(&mut random).map_err(|error| format!("no randomness: {error}"))?;
     let token = format!("dq_{}", URL_SAFE_NO_PAD.encode(random));
-    let hash: String = Sha256::digest(&token).iter().map(|byte| format!("{byte:02x}")).collect();
+    let hash: String = Sha256::digest(&token)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     print(&format!("{token}\nhash = \"sha256:{hash}\"\n"))
 }
 
