@@ -84,11 +84,7 @@ func (l *link) tellSome() error {
 	if len(told) == 0 {
 		return nil
 	}
-	var packed []byte
-	for _, each := range told {
-		packed = each.pack(packed)
-	}
-	if err := l.control.send(packed); err != nil {
+	if err := l.control.send(pack(nil, told)); err != nil {
 		l.countCut(told, err, l.control.isUp())
 		l.putBack(told, l.control.isUp())
 		return err
@@ -260,32 +256,27 @@ func (l *link) finishWithin(ctx context.Context) {
 	}
 	l.schedule.watch.Stop()
 	l.cutListeners()
-	l.control.part(l.unsent(append(l.unblocking(), l.givingBack()...)))
+	l.control.part(l.unsent(l.givingBack()))
 	l.waiting.cut()
 	l.control.cut()
 }
 
-// unblocking is the command that ends the fetch that waits, so that it takes none of the jobs that are given back.
-func (l *link) unblocking() [][]string {
-	of, by := l.waiting.known.Load(), l.control.known.Load()
-	if !l.isFetching.Load() || of == nil || by == nil || of.peer != by.peer || l.mayNotUnblock.Load() {
-		return nil
-	}
-	return [][]string{unblocking(of)}
-}
-
 // unsent returns these commands, and those of outcomes that no write took along yet, as an earlier reply is outstanding: a
-// server that stands still executes them when it goes on.
+// server that stands still executes them when it goes on. What is given back waits for a while: the server may read the last
+// fetch after this, and before it knows that the connection is closed.
 func (l *link) unsent(commands [][]string) (packed []byte) {
 	if !l.control.isWhole.Load() {
 		return nil
 	}
 	for _, each := range commands {
-		packed = resp.Append(packed, each)
+		packed = resp.Append(packed, append(each, "DELAY", resp.MsText(inHandDelay)))
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, each := range l.outcomes {
+		if each.mode == "SILENT" && each.wait == unsaid {
+			each.wait, each.isOwnWait = inHandDelay, true
+		}
 		if len(packed)+each.size() <= partingBytes {
 			packed = each.pack(packed)
 			each.wasSent = true

@@ -131,14 +131,12 @@ func (l *line) unblock(of *connection) (isDone bool, err error) {
 	if err := l.open(); err != nil || l.peer != of.peer {
 		return false, err
 	}
-	replies, err := l.ask(unblocking(of))
+	replies, err := l.ask([]string{"DQ.UNBLOCK", strconv.FormatInt(of.id, 10)})
 	if said := resp.FirstError(replies); err == nil && said != nil {
 		err = said
 	}
 	return err == nil && replies[0] == int64(1), err
 }
-
-func unblocking(of *connection) []string { return []string{"DQ.UNBLOCK", strconv.FormatInt(of.id, 10)} }
 
 // order sends commands whose replies do not matter, except for errors.
 func (l *line) order(commands [][]string) error {

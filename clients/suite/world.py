@@ -126,9 +126,9 @@ class World:
     def until(self, condition, what):
         return wait_until(condition, what, self.patience_s)
 
-    def waiting(self):
-        """How many clients are blocked waiting for jobs."""
-        return sum(each["cmd"] == "dq.bpop" and "b" in each["flags"] for each in self.db.client_list())
+    def waiting(self, command="dq.bpop"):
+        """How many clients are blocked in this command: waiting for jobs."""
+        return sum(each["cmd"] == command and "b" in each["flags"] for each in self.db.client_list())
 
     def done(self, *ids, key=KEY):
         """Waits until all these jobs are acknowledged, and kept as done."""

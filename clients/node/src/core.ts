@@ -282,6 +282,15 @@ export const heard = (key: Buffer, deliveries: readonly Delivery[], waitMs: numb
 /** One NACK for each queue. */
 export const giveBack = (deliveries: Iterable<Delivery>) => together(deliveries, 'DQ.NACK', () => ['SILENT']);
 
+/**
+ * What is given back waits for a while, as the server may read the last fetch after this, and before it knows that the
+ * connection is closed.
+ */
+export function parting(command: Command): Command {
+  const isBack = command[0] === 'DQ.NACK' && command.at(-1) === 'SILENT' && command.at(-2) !== 'REASON';
+  return isBack ? [...command, 'DELAY', STILL_RUNNING_DELAY_MS] : command;
+}
+
 // --- Fetching
 
 /** What a fetch asks for: leases of this length for all jobs (TTR), or for those that have no TTR (LEASE). */

@@ -371,7 +371,7 @@ export class Link implements Desk {
     if (this.isClosed) return;
     this.isClosed = true;
     this.pause.ring();
-    const last = [...this.returns, ...this.ends.last()];
+    const last = [...this.returns, ...this.ends.last()].map(core.parting);
     if (last.length > 0) this.batcher.last(last);
     this.release();
   }

@@ -13,8 +13,9 @@ from redis.exceptions import ResponseError
 from . import _trouble
 from ._core import pack
 from ._delivery import Command
-from ._ends import MOST_CUTS, Outcome, acks
+from ._ends import MOST_CUTS, STILL_RUNS_DELAY_S, Outcome, acks
 from .errors import Cancelled
+from .times import to_ms
 
 
 class Errand:
@@ -131,9 +132,8 @@ def wait_s(until: float) -> Optional[float]:
     return None if until == math.inf else max(0.0, until - time.monotonic())
 
 
-def last_unblock(waiting: Any, control: Any, is_allowed: bool) -> list[Command]:
-    """Ends the last fetch, also one that is cut and that the server has not seen end: it would take jobs that are given
-    back."""
-    client_id, peer = waiting.newest
-    is_theirs = client_id is not None and peer == control.newest[1]
-    return [(b"DQ.UNBLOCK", client_id)] if is_theirs and is_allowed else []
+def parting(command: Command) -> Command:
+    """What is given back waits for a while, as the server may read the last fetch after this, and before it knows that the
+    connection is closed."""
+    is_back = command[0] == b"DQ.NACK" and command[-1] == b"SILENT" and command[-2] != b"REASON"
+    return (*command, b"DELAY", to_ms(STILL_RUNS_DELAY_S)) if is_back else command

@@ -41,8 +41,6 @@ class Line:
         self.client_id: Optional[int] = None
         self.peer: Any = None
         """The address of the server that said ``client_id``."""
-        self.newest: tuple[Optional[int], Any] = (None, None)
-        """Both of the newest connection, also once it is closed."""
 
     def open(self) -> None:
         if self._socket is None:
@@ -91,10 +89,8 @@ class Line:
         if self._is_cut:  # cut while it connected
             self.cut()
         # If CLIENT ID is not permitted, a waiting fetch is withdrawn by closing its connection.
-        self.newest = None, self._socket.getpeername()
         (reply,) = self.ask([(b"CLIENT", b"ID")])
-        self.newest = reply if isinstance(reply, int) else None, self.newest[1]
-        self.client_id, self.peer = self.newest
+        self.client_id, self.peer = reply if isinstance(reply, int) else None, self._socket.getpeername()
         return self._socket
 
     def _made(self) -> Any:

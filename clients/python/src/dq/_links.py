@@ -17,7 +17,7 @@ from ._core import ANSWER_S, LAST_BYTES, SHORTEST_ANSWER_S, SLACK_S, Fetches, pa
 from ._deaths import Deaths
 from ._delivery import Command, Delivery, as_map
 from ._ends import Outcome, suspended
-from ._errand import Errand, Errands, Outcomes, Part, last_unblock, packed, reach
+from ._errand import Errand, Errands, Outcomes, Part, packed, parting, reach
 from ._idle import Idle
 from ._leases import Leases, give_back
 from ._listening import COVER_AFTER_S, MOST_KEYS, Listening
@@ -381,11 +381,11 @@ class BaseLink:
     def _last_words(self) -> bytes:
         """What the server is to know after all when it answers again, the smallest first; each may be sent twice."""
         self._leave()
-        words = pack([*last_unblock(self._waiting, self._control, self._may_unblock), *self._returns])
+        words = pack([parting(each) for each in self._returns])
         for outcome in sorted([*chain.from_iterable(self._telling), *self._outcomes], key=lambda each: each.size):
             if len(words) + outcome.size > LAST_BYTES:
                 break
-            words += packed([[outcome]])
+            words += pack([*outcome.ahead, parting(outcome.command)])
         return words
 
     def _leave(self) -> None:

@@ -197,27 +197,14 @@ impl Core {
         let control = &mut self.links[line.link].control;
         match number {
             Some(number) if control.server == server => {
-                into.push(unblocking(number));
+                let mut unblock = cmd("DQ.UNBLOCK");
+                unblock.arg(number);
+                into.push(unblock);
                 control.asked.push_back(Asked::Unblock);
             }
             None if self.is_working() => {}
             _ => self.close(line, "withdrawn", now),
         }
-    }
-
-    /// Ends the fetch that waits as the last words are read, so that it takes none of the jobs that they give back.
-    pub(super) fn last_unblock(&self, link: usize) -> Option<Cmd> {
-        let Link {
-            waiting,
-            control,
-            is_recallable,
-            ..
-        } = &self.links[link];
-        let is_theirs = waiting.server == control.reached && waiting.is_fetching();
-        waiting
-            .number
-            .filter(|_| *is_recallable && is_theirs)
-            .map(unblocking)
     }
 
     /// If `DQ.UNBLOCK` is refused, the connection is closed instead when the worker stops.
@@ -240,10 +227,4 @@ impl Core {
             );
         }
     }
-}
-
-fn unblocking(number: u64) -> Cmd {
-    let mut unblock = cmd("DQ.UNBLOCK");
-    unblock.arg(number);
-    unblock
 }

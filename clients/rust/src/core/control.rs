@@ -2,7 +2,7 @@
 //! leases from being renewed.
 
 use super::link::{Asked, Link};
-use super::outcome::{for_all, Outcome};
+use super::outcome::{for_all, parting, Outcome};
 use super::state::Core;
 use super::{Action, Delivered, Line, Name, Serial};
 use crate::values::ms;
@@ -201,7 +201,7 @@ impl Core {
 
     /// What the server is to know after all when it answers again, the smallest first. Each of it may be sent twice.
     pub(super) fn last_words(&mut self, link: usize) {
-        let mut commands = Vec::from_iter(self.last_unblock(link));
+        let mut commands = Vec::new();
         let of = &mut self.links[link];
         let mut outcomes = Vec::new();
         let asked = of.waiting.asked.drain(..).chain(of.control.asked.drain(..));
@@ -222,6 +222,7 @@ impl Core {
                 outcome.write(&mut commands);
             }
         }
+        commands.iter_mut().for_each(parting);
         if !commands.is_empty() {
             let name = Name::Control;
             self.actions

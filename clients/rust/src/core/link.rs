@@ -55,8 +55,6 @@ pub(super) struct State {
     pub number: Option<u64>,
     /// The server's address; `None`: it is not connected.
     pub server: Option<Arc<str>>,
-    /// The address of the newest connection's server, also once that is given up.
-    pub reached: Option<Arc<str>>,
     pub turn: Turn,
 }
 

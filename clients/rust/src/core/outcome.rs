@@ -315,6 +315,19 @@ pub(crate) fn nack(
     nack
 }
 
+/// What is given back waits for a while, as the server may read the last fetch after this, and before it knows that the
+/// connection is closed.
+pub(crate) fn parting(command: &mut Cmd) {
+    let words: Vec<_> = command.args_iter().collect();
+    let is_back = matches!(
+        words.as_slice(),
+        [Arg::Simple(b"DQ.NACK"), .., before, Arg::Simple(b"SILENT")] if *before != Arg::Simple(b"REASON")
+    );
+    if is_back {
+        command.arg("DELAY").arg(ms(IN_HAND_DELAY));
+    }
+}
+
 /// Keeps a step with a delivered job.
 pub(crate) fn step(of: &Delivered, name: &[u8], value: &[u8]) -> Cmd {
     let mut step = cmd("DQ.STEP");

@@ -26,8 +26,7 @@ impl Core {
             Event::Opened(line, turn, number, server) => {
                 let state = self.links[line.link].state(line.name);
                 if state.turn == turn {
-                    (state.number, state.server) = (number, Some(server.clone()));
-                    state.reached = Some(server);
+                    (state.number, state.server) = (number, Some(server));
                     if matches!(state.asked.front(), Some(Asked::Opening)) {
                         state.asked.pop_front();
                     }

@@ -32,8 +32,6 @@ class Line:
         self.client_id: Optional[int] = None
         self.peer: Any = None
         """The address of the server that said ``client_id``."""
-        self.newest: tuple[Optional[int], Any] = (None, None)
-        """Both of the newest connection, also once it is closed."""
 
     async def open(self) -> None:
         if self._connection is None:
@@ -98,10 +96,8 @@ class Line:
         self._connection = connection
         self._reader = reader()
         # If CLIENT ID is not permitted, a waiting fetch is withdrawn by closing its connection.
-        self.newest = None, connection._writer.get_extra_info("peername")
         (reply,) = await self.ask([(b"CLIENT", b"ID")])
-        self.newest = reply if isinstance(reply, int) else None, self.newest[1]
-        self.client_id, self.peer = self.newest
+        self.client_id, self.peer = reply if isinstance(reply, int) else None, connection._writer.get_extra_info("peername")
         return connection
 
     async def _reach(self) -> tuple[Any, dict[str, Any]]:

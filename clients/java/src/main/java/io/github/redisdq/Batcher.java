@@ -1,5 +1,6 @@
 package io.github.redisdq;
 
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Deque;
@@ -74,10 +75,6 @@ final class Batcher {
                     wire.unblock(control);
                 }
             }
-        }
-
-        List<byte[][]> unblocking(Wire control) {
-            return isFetching ? wire.unblocking(control) : List.of();
         }
 
         void cut() {
@@ -325,20 +322,20 @@ final class Batcher {
 
     /** Sends the outcomes that are left, and gives back all other jobs. */
     private void finish() throws InterruptedException {
-        tellAll(givingBack());
+        tellAll(givingBack(null));
         while (waiting.isFetching() && System.nanoTime() - finishBy < 0) {
             Thread.sleep(2); // the fetch puts back the outcomes that it took along and that have no reply
         }
         tellAll(new ArrayList<>());
     }
 
-    private List<byte[][]> givingBack() {
+    private List<byte[][]> givingBack(Duration wait) {
         List<byte[][]> commands = new ArrayList<>();
         for (List<Job> group : Held.groups(held.all())) {
             List<Job> left = group.stream().filter(held::release).toList();
             left.forEach(job -> job.tell(CancelReason.STOPPING));
             if (!left.isEmpty()) {
-                commands.add(new Words("DQ.NACK").add(left.get(0).rawKey).add(Job.all(left)).add("SILENT").all());
+                commands.add(new Words("DQ.NACK").add(left.get(0).rawKey).add(Job.all(left)).add("SILENT").value("DELAY", wait).all());
             }
         }
         return commands;
@@ -380,12 +377,14 @@ final class Batcher {
         return hasFinished;
     }
 
-    /** Closes the connections; what is not sent yet is written before, for a server that stands still and goes on later. */
+    /**
+     * Closes the connections; what is not sent yet is written before, for a server that stands still and goes on later. It
+     * may read the last fetch after that, and before it knows that the connection is closed: what is given back waits.
+     */
     void end() {
         listeners.forEach(Listener::end);
         if (!hasFinished && control.isWhole()) {
-            List<byte[][]> commands = new ArrayList<>(waiting.unblocking(control));
-            commands.addAll(givingBack());
+            List<byte[][]> commands = givingBack(Outcome.SHORT_WAIT);
             commands.addAll(ends.unsent(PARTING_BYTES));
             control.part(commands);
         }

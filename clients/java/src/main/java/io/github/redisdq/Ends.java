@@ -68,6 +68,7 @@ class Ends {
         long left = mostBytes;
         for (Outcome each : outcomes) {
             List<byte[][]> these = new ArrayList<>(2);
+            each.waitIfGivenBack();
             each.addTo(these);
             long size = these.stream().flatMap(Arrays::stream).mapToLong(word -> word.length).sum();
             if (size <= left) {

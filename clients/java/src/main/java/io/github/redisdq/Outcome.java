@@ -11,7 +11,7 @@ final class Outcome {
     private static final Duration UNKNOWN_KIND_DELAY = Duration.ofMinutes(1);
     private static final Duration LONGEST_UNKNOWN_KIND_DELAY = Duration.ofHours(1);
     private static final int UNKNOWN_KIND_ATTEMPTS = 14;
-    private static final Duration RUNNING_DELAY = Duration.ofSeconds(1);
+    static final Duration SHORT_WAIT = Duration.ofSeconds(1); // of what is given back, and must not come at once
     private static final Duration LONGEST_DELAY = Duration.ofMillis(Words.LATEST);
     private static final int REASON_BYTES = 1024;
     private static final int MOST_CUTS = 2;
@@ -81,12 +81,16 @@ final class Outcome {
 
     /** Gives the job back, as an older delivery of it still runs in this process. */
     static Outcome running(Job job) {
-        return returned(job, RUNNING_DELAY);
+        return returned(job, SHORT_WAIT);
     }
 
     /** Gives the job back, to be delivered after a wait; null: it keeps its place. */
     static Outcome returned(Job job, Duration wait) {
         return new Outcome(job, Mode.SILENT, wait, null);
+    }
+
+    void waitIfGivenBack() {
+        delay = mode == Mode.SILENT && delay == null ? SHORT_WAIT : delay;
     }
 
     /** Suspends the job, as its own handler asked. */

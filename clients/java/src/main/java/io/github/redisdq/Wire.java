@@ -8,7 +8,7 @@ import java.util.List;
 /** A connection that is opened when it is first needed, and again after {@link #close}. */
 final class Wire {
     private static final long NOT_TOLD = -1;
-    private static final long LONGEST_PARTING_MS = 50;
+    private static final long LONGEST_PARTING_MS = 250; // on a busy machine a thread starts late
 
     private final Connector connector;
     private final byte[] key;
@@ -107,11 +107,10 @@ final class Wire {
      */
     boolean unblock(Wire control) {
         control.open();
-        List<byte[][]> unblocking = unblocking(control);
-        if (unblocking.isEmpty()) {
+        if (clientId <= 0 || !isBeside(control) || control.isUnblockRefused) {
             return false;
         }
-        Object reply = control.ask(unblocking).get(0);
+        Object reply = control.ask(Collections.singletonList(new Words("DQ.UNBLOCK").add(clientId).all())).get(0);
         if (!(reply instanceof RefusedException said)) {
             return true;
         }
@@ -120,12 +119,6 @@ final class Wire {
             Guard.warn("DQ.UNBLOCK is refused (" + said.getMessage() + "): connections that wait are closed at the stop");
         }
         return false;
-    }
-
-    /** The command that ends the wait on this connection, if {@code control} may send it. */
-    List<byte[][]> unblocking(Wire control) {
-        boolean mayBe = clientId > 0 && isBeside(control) && !control.isUnblockRefused;
-        return mayBe ? Collections.singletonList(new Words("DQ.UNBLOCK").add(clientId).all()) : List.of();
     }
 
     /** Whether both lead to the same server. */
