@@ -49,15 +49,31 @@ type JobOptions struct {
 
 // said appends what a job may have.
 func (o *JobOptions) said(call words) words {
-	call = call.value("PRIORITY", between("priority", int64(o.Priority), "", -2147483648, 2147483647), o.Priority != 0)
-	call = call.value("TTR", between("ttr", resp.Ms(o.TTR), " ms", 1, latest), o.TTR != 0)
-	call = call.value("ATTEMPTS", between("attempts", max(0, int64(o.Attempts)), "", 0, 4294967295), o.Attempts != 0)
-	call = call.value("TTL", between("ttl", resp.Ms(o.TTL), " ms", 1, latest), o.TTL != 0)
-	call = call.value("GROUP", bounded("group", o.Group, 256), o.Group != "")
-	call = call.value("KEEP", between("keep", resp.Ms(o.Keep), " ms", 0, latest), o.Keep != 0)
-	call = call.value("COST", between("cost", int64(o.Cost), "", 1, 1000000), o.Cost != 0)
+	if o.Priority != 0 {
+		call = append(call, "PRIORITY", between("priority", int64(o.Priority), "", -2147483648, 2147483647))
+	}
+	if o.TTR != 0 {
+		call = append(call, "TTR", between("ttr", resp.Ms(o.TTR), " ms", 1, latest))
+	}
+	if o.Attempts != 0 {
+		call = append(call, "ATTEMPTS", between("attempts", max(0, int64(o.Attempts)), "", 0, 4294967295))
+	}
+	if o.TTL != 0 {
+		call = append(call, "TTL", between("ttl", resp.Ms(o.TTL), " ms", 1, latest))
+	}
+	if o.Group != "" {
+		call = append(call, "GROUP", bounded("group", o.Group, 256))
+	}
+	if o.Keep != 0 {
+		call = append(call, "KEEP", between("keep", resp.Ms(o.Keep), " ms", 0, latest))
+	}
+	if o.Cost != 0 {
+		call = append(call, "COST", between("cost", int64(o.Cost), "", 1, 1000000))
+	}
 	call = call.ladder(o.Backoff)
-	call = call.value("LABEL", bounded("label", o.Label, 256), o.Label != "")
+	if o.Label != "" {
+		call = append(call, "LABEL", bounded("label", o.Label, 256))
+	}
 	return call
 }
 

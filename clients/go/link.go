@@ -1,6 +1,7 @@
 package dq
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"sync"
@@ -214,35 +215,47 @@ func (l *link) heldLocked() []*delivery {
 func (l *link) hear(on *line, told []*outcome) (untold []*outcome, failure error) {
 	var refusal error
 	for len(told) > 0 {
-		each := told[0]
+		some, first := alike(told), told[0]
 		var reply any
-		for at := range each.answers() {
+		for at := range first.answers() {
 			if reply, failure = on.read(); failure != nil {
 				return told, failure
 			}
-			if said, isError := reply.(resp.Error); isError && at < len(each.ahead) && trouble.IsForbidden(said) {
-				l.worker.off(each.ahead[at][0], "what a worker gives back as unknown counts for its handler's limit", said)
+			if said, isError := reply.(resp.Error); isError && at < len(first.ahead) && trouble.IsForbidden(said) {
+				l.worker.off(first.ahead[at][0], "what a worker gives back as unknown counts for its handler's limit", said)
 			}
 		}
-		told = told[1:]
-		isLost, said := each.heard(reply)
-		switch {
-		case said == "":
-			l.heardOf(each)
-			if isLost {
-				l.worker.lost(each.of)
+		told = told[len(some):]
+		each := resp.List(reply)
+		for at, one := range some {
+			if len(some) > 1 && len(each) == len(some) {
+				reply = each[at]
 			}
-			if each.mayBeDead(reply) {
-				l.worker.died(each.of)
-			}
-		case each.refusedBy(said):
-			l.refused(each, said)
-		default:
-			refusal = said
-			l.putBack([]*outcome{each}, false)
+			refusal = cmp.Or(l.hearOf(one, reply), refusal)
 		}
 	}
 	return nil, refusal
+}
+
+// hearOf takes the reply to one outcome. It returns an error that passes.
+func (l *link) hearOf(o *outcome, reply any) error {
+	isLost, said := o.heard(reply)
+	switch {
+	case said == "":
+		l.heardOf(o)
+		if isLost {
+			l.worker.lost(o.of)
+		}
+		if o.mayBeDead(reply) {
+			l.worker.died(o.of)
+		}
+	case o.refusedBy(said):
+		l.refused(o, said)
+	default:
+		l.putBack([]*outcome{o}, false)
+		return said
+	}
+	return nil
 }
 
 // isTelling says whether the server has not confirmed yet how all deliveries ended.

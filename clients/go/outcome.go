@@ -20,6 +20,7 @@ const (
 
 	usedUpReason = "attempts used up; its workers were lost"
 
+	ackTogether  = 100
 	cuttingBytes = 1 << 20 // a longer command may be why the server cut the connection
 	mostCuts     = 2
 )
@@ -68,6 +69,36 @@ func unknown(d *delivery) *outcome {
 
 func dead(d *delivery, reason string) *outcome {
 	return &outcome{of: d, mode: "FATAL", wait: unsaid, reason: reason}
+}
+
+// pack appends the commands of outcomes to a write.
+func pack(out []byte, told []*outcome) []byte {
+	for len(told) > 0 {
+		some := alike(told)
+		if told = told[len(some):]; len(some) == 1 {
+			out = some[0].pack(out)
+			continue
+		}
+		words := append(make([]string, 0, 5+2*len(some)), "DQ.ACK", some[0].of.queue, "WITHTOKENS", "IDS", strconv.Itoa(len(some)))
+		for _, each := range some {
+			words = append(words, each.of.id, each.of.token)
+		}
+		out = resp.Append(out, words)
+	}
+	return out
+}
+
+// alike are the first outcomes that share a command, whose reply has an answer for each.
+func alike(told []*outcome) []*outcome {
+	count := 1
+	for count < min(len(told), ackTogether) && told[count].of.queue == told[0].of.queue && told[0].isPlain() && told[count].isPlain() {
+		count++
+	}
+	return told[:count]
+}
+
+func (o *outcome) isPlain() bool {
+	return o.mode == "" && o.result == nil && o.suspension == nil && len(o.ahead) == 0
 }
 
 // pack appends the outcome's commands to a write.

@@ -1,6 +1,7 @@
 package dq
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -452,4 +453,36 @@ func TestAFillIsWithinItsBatch(t *testing.T) {
 			t.Errorf("%v is no mistake", fill)
 		}
 	}
+}
+
+func TestPlainEndsOfAQueueShareACommand(t *testing.T) {
+	l, d := aLink(t, aQueue), func(id string) *delivery {
+		made := aJob(Handler{}, 1, "")
+		made.id = id
+		return made
+	}
+	var told []*outcome
+	for _, id := range []string{"a", "b", "c"} {
+		told = append(told, settled(d(id), verdict{way: succeeded, wait: unsaid}))
+	}
+	told = append(told, returned(d("d")))
+	expect(t, strings.Count(string(pack(nil, told)), "DQ."), 2)
+	for _, each := range told {
+		l.tell(each)
+	}
+	l.takeOutcomes(len(told))
+	answers := "*3\r\n:1\r\n:0\r\n:1\r\n$5\r\nready\r\n"
+	untold, failure := l.hear(&line{in: bufio.NewReader(strings.NewReader(answers))}, told)
+	expect(t, []any{len(untold), failure, len(l.unanswered)}, []any{0, error(nil), 0})
+	for at, why := range []error{nil, ErrLost, nil, nil} {
+		expect(t, told[at].of.why(), why)
+	}
+	refused := "-LOADING is loading\r\n"
+	_, failure = l.hear(&line{in: bufio.NewReader(strings.NewReader(refused))}, told[:3])
+	expect(t, []any{l.pending(), failure}, []any{3, resp.Error("LOADING is loading")})
+}
+
+func TestOptionsThatAreNotSaidCostNothing(t *testing.T) {
+	call := make(words, 0, 8)
+	expect(t, testing.AllocsPerRun(100, func() { (&JobOptions{}).words(call) }), 0.0)
 }

@@ -2,6 +2,7 @@ package dq
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"time"
 
@@ -32,6 +33,7 @@ func (w *Worker) supply(l *link) {
 }
 
 func (w *Worker) supplySome(l *link) error {
+	runtime.Gosched() // handlers that are about to end do so first: their places and ends go with the same fetch
 	claim := w.claim(l)
 	if claim == 0 {
 		return nil
@@ -42,10 +44,7 @@ func (w *Worker) supplySome(l *link) error {
 }
 
 func (l *link) exchange(told []*outcome, count int, wait time.Duration) ([]*delivery, []*outcome, error) {
-	packed := l.packed[:0]
-	for _, each := range told {
-		packed = each.pack(packed)
-	}
+	packed := pack(l.packed[:0], told)
 	asked := l.idle.Asks()
 	for _, key := range asked {
 		packed = resp.Append(packed, []string{"DQ.EXPLAIN", key})

@@ -49,7 +49,7 @@ fn options(rows: &[Row]) -> String {
         } else {
             "0"
         };
-        format!("\tcall = call.value({word:?}, {value}, {given} != {none})\n")
+        format!("\tif {given} != {none} {{\n\t\tcall = append(call, {word:?}, {value})\n\t}}\n")
     });
     let corrected = corrections(rows, |row| {
         let (word, name, arg) = (row.word(), row.name(), camel(row.name()));
