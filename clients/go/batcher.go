@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/redis-dq/redis-dq/clients/go/internal/resp"
@@ -39,10 +40,7 @@ func (l *link) runBatcher() {
 			troubles = 0
 			continue
 		}
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			l.control.part(l.unsent(nil))
-		}
-		l.control.close()
+		l.control.fail(err)
 		l.beatAtOnce()
 		troubles++
 		l.worker.trouble(err)
@@ -131,6 +129,7 @@ func (l *link) finish() {
 		err := l.control.order(commands)
 		if err == nil {
 			commands = nil
+			l.hasGivenBack()
 			err = l.tellAll()
 		}
 		if fatal(err) != nil { // what the server forbids it will forbid again
@@ -143,7 +142,7 @@ func (l *link) finish() {
 		if err == nil {
 			continue
 		}
-		l.control.close()
+		l.control.fail(err)
 		pause := trouble.Pause(troubles)
 		if by, _ := l.patient.Deadline(); time.Now().Add(pause).After(by) {
 			return
@@ -178,7 +177,10 @@ func (l *link) hasSupplied() bool {
 	return l.pending() == 0
 }
 
-func (l *link) givingBack() (commands [][]string) {
+// givingBack returns the commands that give back all jobs in hand, until they have been answered.
+func (l *link) givingBack() [][]string {
+	l.returning.Lock()
+	defer l.returning.Unlock()
 	for key, group := range byKey(l.held()) {
 		left := group[:0]
 		for _, d := range group {
@@ -189,10 +191,16 @@ func (l *link) givingBack() (commands [][]string) {
 		}
 		if len(left) > 0 {
 			l.worker.givesBack(len(left))
-			commands = append(commands, forAll("DQ.NACK", key, left, "SILENT"))
+			l.returns = append(l.returns, forAll("DQ.NACK", key, left, "SILENT"))
 		}
 	}
-	return commands
+	return slices.Clone(l.returns)
+}
+
+func (l *link) hasGivenBack() {
+	l.returning.Lock()
+	defer l.returning.Unlock()
+	l.returns = nil
 }
 
 // --- A fetch gives way to the fetches of other links
@@ -265,7 +273,7 @@ func (l *link) finishWithin(ctx context.Context) {
 // server that stands still executes them when it goes on. What is given back waits for a while: the server may read the last
 // fetch after this, and before it knows that the connection is closed.
 func (l *link) unsent(commands [][]string) (packed []byte) {
-	if !l.control.isWhole.Load() {
+	if !l.control.mayPart() {
 		return nil
 	}
 	for _, each := range commands {

@@ -54,9 +54,16 @@ type line struct {
 
 	mu    sync.Mutex // for cut
 	raw   net.Conn
+	left  *left
 	isCut bool
 
 	isWhole atomic.Bool // connected, with no command that was written in part
+}
+
+// left is the connection before this one, on which the server is late: part may still use it until there is a new one.
+type left struct {
+	raw   net.Conn
+	owner *redis.Client
 }
 
 // isUp says, after an error, whether anything may have been sent.
@@ -177,6 +184,7 @@ func (l *line) connect() error {
 	if err == nil {
 		l.known.Store(&connection{id, l.peer})
 	}
+	l.dropLeft()
 	l.conn, l.in, l.owner = l.raw, bufio.NewReaderSize(patient{l.raw}, readBytes), owner
 	l.isWhole.Store(true)
 	return nil
@@ -222,12 +230,46 @@ func (p patient) Read(into []byte) (int, error) {
 	return size, err
 }
 
-// part writes without waiting for replies, if the line is connected; it is closed then.
+// part writes without waiting for replies, if the line is connected, or the server is late on it; it is closed then. A
+// server that stands still reads this when it goes on.
 func (l *line) part(packed []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(packed) > 0 && l.isWhole.Load() && l.raw.SetWriteDeadline(time.Now().Add(longestParting)) == nil {
-		_, _ = l.raw.Write(packed)
+	to := l.raw
+	if l.left != nil {
+		to = l.left.raw
+	}
+	if len(packed) > 0 && l.mayPartLocked() && to.SetWriteDeadline(time.Now().Add(longestParting)) == nil {
+		_, _ = to.Write(packed)
+	}
+}
+
+func (l *line) mayPart() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.mayPartLocked()
+}
+
+func (l *line) mayPartLocked() bool { return l.left != nil || l.isWhole.Load() }
+
+// fail closes the line after an error, except for part if the server is late.
+func (l *line) fail(err error) {
+	if l.isWhole.Load() && errors.Is(err, os.ErrDeadlineExceeded) {
+		l.mu.Lock()
+		l.dropLeft()
+		l.left = &left{l.raw, l.owner}
+		l.mu.Unlock()
+		l.conn, l.owner = nil, nil
+	}
+	l.close()
+}
+
+// dropLeft is called with mu.
+func (l *line) dropLeft() {
+	if l.left != nil {
+		_ = l.left.raw.Close()
+		_ = l.left.owner.Close()
+		l.left = nil
 	}
 }
 
@@ -255,6 +297,7 @@ func (l *line) cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.isCut = true
+	l.dropLeft()
 	if l.raw != nil {
 		_ = l.raw.Close()
 	}

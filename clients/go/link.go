@@ -41,6 +41,9 @@ type link struct {
 	troubles int    // of the supplier
 	idle     idle.Idle
 
+	returning sync.Mutex
+	returns   [][]string // give jobs back, and have no answer yet
+
 	mu         sync.Mutex
 	inFlight   map[jobKey]*delivery   // from delivery until the handler ended
 	unanswered map[*delivery]struct{} // settled, but the server has not answered yet

@@ -176,8 +176,8 @@ def what_ended_in_a_standstill_is_written_before_the_stop(world):
 
 @scenario(6, through_the_proxy, gate=EACH)
 def what_is_given_back_in_a_standstill_goes_to_no_dead_worker(world):
-    """In the standstill a heartbeat is sent on one connection, then a fetch with an ACK on the other. The server may read
-    them in this order, and what is given back before the fetch: that must not find it."""
+    """In the standstill a heartbeat is sent on one connection, then a fetch with an ACK on the other. The server may
+    read them in this order, and what is given back before the fetch: that must not find it."""
     ids = ["first", "second"]
     for n, id in enumerate(ids):
         world.add(id, {"do": "stubborn", "ms": 4500 + 200 * n})  # after the heartbeat
@@ -196,6 +196,25 @@ def what_is_given_back_in_a_standstill_goes_to_no_dead_worker(world):
     world.gone(*ids)
     world.until(lambda: world.state("left") == "ready", "it waits for another worker")
     assert world.get("left")["attempts"] == 0, "its lease had to end"
+
+
+@scenario(6, through_the_proxy, gate=EACH)
+def what_is_given_back_long_after_an_answer_was_due_is_read(world):
+    """If a heartbeat gets no answer, the worker connects anew, and that waits. Its last words are read nevertheless."""
+    world.add("short", {"do": "sleep", "ms": 600_000}, "TTR", 3000)
+    world.add("left", {"do": "hang"})
+    place = {"url": world.server.url if getattr(world, "is_direct", True) else world.url}
+    probe = world.worker(place=place, concurrency=3, drain_ms=300, handlers=[{}])
+    probe.wait("started", count=2)
+    world.until(lambda: world.waiting("dq.btouch"), "all connections are there")
+    world.server.stop()
+    try:
+        probe.wait("told", job="short")  # as its lease is over; an answer was due in a third of that
+        stopped_within(world, probe, 15)
+        dropped(world, probe)
+    finally:
+        world.server.go_on()
+    world.until(lambda: world.state("left") == "ready", "it waits for another worker")
 
 
 def spinning(world):

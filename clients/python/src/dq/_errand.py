@@ -133,7 +133,7 @@ def wait_s(until: float) -> Optional[float]:
 
 
 def parting(command: Command) -> Command:
-    """What is given back waits for a while, as the server may read the last fetch after this, and before it knows that the
-    connection is closed."""
+    """What is given back waits for a while, as the server may read the last fetch after this, and before it knows that
+    the connection is closed."""
     is_back = command[0] == b"DQ.NACK" and command[-1] == b"SILENT" and command[-2] != b"REASON"
     return (*command, b"DELAY", to_ms(STILL_RUNS_DELAY_S)) if is_back else command

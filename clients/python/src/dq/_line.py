@@ -90,7 +90,8 @@ class Line:
             self.cut()
         # If CLIENT ID is not permitted, a waiting fetch is withdrawn by closing its connection.
         (reply,) = self.ask([(b"CLIENT", b"ID")])
-        self.client_id, self.peer = reply if isinstance(reply, int) else None, self._socket.getpeername()
+        self.client_id = reply if isinstance(reply, int) else None
+        self.peer = self._socket.getpeername()
         return self._socket
 
     def _made(self) -> Any:

@@ -17,7 +17,7 @@ from ._core import ANSWER_S, LAST_BYTES, SHORTEST_ANSWER_S, SLACK_S, Fetches, pa
 from ._deaths import Deaths
 from ._delivery import Command, Delivery, as_map
 from ._ends import Outcome, suspended
-from ._errand import Errand, Errands, Outcomes, Part, packed, parting, reach
+from ._errand import Errand, Errands, Outcomes, Part, parting, reach
 from ._idle import Idle
 from ._leases import Leases, give_back
 from ._listening import COVER_AFTER_S, MOST_KEYS, Listening

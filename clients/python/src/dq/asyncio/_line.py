@@ -97,7 +97,8 @@ class Line:
         self._reader = reader()
         # If CLIENT ID is not permitted, a waiting fetch is withdrawn by closing its connection.
         (reply,) = await self.ask([(b"CLIENT", b"ID")])
-        self.client_id, self.peer = reply if isinstance(reply, int) else None, connection._writer.get_extra_info("peername")
+        self.client_id = reply if isinstance(reply, int) else None
+        self.peer = connection._writer.get_extra_info("peername")
         return connection
 
     async def _reach(self) -> tuple[Any, dict[str, Any]]:

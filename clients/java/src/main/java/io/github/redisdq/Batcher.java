@@ -7,6 +7,7 @@ import java.util.Deque;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 
@@ -28,6 +29,7 @@ final class Batcher {
     private final Wire control;
     private final List<Listener> listeners;
     private final Set<Job> reporting = ConcurrentHashMap.newKeySet();
+    private final List<List<Job>> returns = new CopyOnWriteArrayList<>(); // given back, which has no answer yet
     private final Semaphore bell = new Semaphore(0);
     private final Thread thread = new Thread(this::carry, "dq-batcher");
     private volatile boolean isNew; // a connection was opened again: the server may have forgotten leases
@@ -144,10 +146,7 @@ final class Batcher {
             } catch (InterruptedException error) {
                 // left behind by a hook
             } catch (Throwable error) {
-                if (Trouble.isLate(error)) {
-                    control.part(ends.unsent(PARTING_BYTES));
-                }
-                Guard.call(control::close);
+                Guard.call(() -> control.fail(error));
                 held.liveness.failed(Guard.text(error));
                 watch.failed(error);
                 pause(Math.min(Trouble.pause(++failures).toNanos(), held.longestPauseNs()));
@@ -322,38 +321,45 @@ final class Batcher {
 
     /** Sends the outcomes that are left, and gives back all other jobs. */
     private void finish() throws InterruptedException {
-        tellAll(givingBack(null));
+        takeBack();
+        tellAll();
         while (waiting.isFetching() && System.nanoTime() - finishBy < 0) {
             Thread.sleep(2); // the fetch puts back the outcomes that it took along and that have no reply
         }
-        tellAll(new ArrayList<>());
+        tellAll();
     }
 
-    private List<byte[][]> givingBack(Duration wait) {
-        List<byte[][]> commands = new ArrayList<>();
+    private void takeBack() {
         for (List<Job> group : Held.groups(held.all())) {
             List<Job> left = group.stream().filter(held::release).toList();
             left.forEach(job -> job.tell(CancelReason.STOPPING));
             if (!left.isEmpty()) {
-                commands.add(new Words("DQ.NACK").add(left.get(0).rawKey).add(Job.all(left)).add("SILENT").value("DELAY", wait).all());
+                returns.add(left);
             }
+        }
+    }
+
+    private List<byte[][]> givingBack(Duration wait) {
+        List<byte[][]> commands = new ArrayList<>();
+        for (List<Job> left : returns) {
+            commands.add(new Words("DQ.NACK").add(left.get(0).rawKey).add(Job.all(left)).add("SILENT").value("DELAY", wait).all());
         }
         return commands;
     }
 
-    private void tellAll(List<byte[][]> commands) {
+    private void tellAll() {
         for (int failures = 1; ; failures++) {
             try {
-                for (Object reply : commands.isEmpty() ? List.of() : control.ask(commands)) {
+                for (Object reply : returns.isEmpty() ? List.of() : control.ask(givingBack(null))) {
                     if (reply instanceof RefusedException said) {
                         throw said;
                     }
                 }
-                commands.clear();
+                returns.clear();
                 tellOutcomes();
                 return;
             } catch (RuntimeException error) {
-                control.close();
+                control.fail(error);
                 long pause = Trouble.pause(failures).toNanos();
                 // What is refused for good is not repeated: those leases expire.
                 if (isRefused(error) || System.nanoTime() + pause - finishBy > 0) {
@@ -383,7 +389,8 @@ final class Batcher {
      */
     void end() {
         listeners.forEach(Listener::end);
-        if (!hasFinished && control.isWhole()) {
+        if (control.mayPart()) {
+            takeBack();
             List<byte[][]> commands = givingBack(Outcome.SHORT_WAIT);
             commands.addAll(ends.unsent(PARTING_BYTES));
             control.part(commands);

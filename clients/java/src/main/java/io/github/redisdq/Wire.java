@@ -8,7 +8,7 @@ import java.util.List;
 /** A connection that is opened when it is first needed, and again after {@link #close}. */
 final class Wire {
     private static final long NOT_TOLD = -1;
-    private static final long LONGEST_PARTING_MS = 250; // on a busy machine a thread starts late
+    private static final long LONGEST_PARTING_MS = 100; // a thread may start late
 
     private final Connector connector;
     private final byte[] key;
@@ -16,6 +16,7 @@ final class Wire {
     private final Runnable again;
     private boolean hasConnected;
     private volatile Connector.Line line;
+    private volatile Connector.Line left; // the one before, on which the server is late, until there is a new one
     private volatile boolean isCut;
     private volatile boolean isWhole; // connected, with no command that was written in part
     private volatile Object server;
@@ -49,14 +50,18 @@ final class Wire {
         isWhole = true;
     }
 
-    boolean isWhole() {
-        return isWhole;
+    boolean mayPart() {
+        return left != null || line != null && isWhole;
     }
 
-    /** Writes without waiting for replies, just before the connection is closed, and not for long. */
+    /**
+     * Writes without waiting for replies, just before the connection is closed, and not for long. A server that stands still
+     * reads this when it goes on.
+     */
     void part(List<byte[][]> commands) {
-        Connector.Line there = line;
-        if (there == null || !isWhole || commands.isEmpty()) {
+        Connector.Line late = left;
+        Connector.Line there = late == null ? line : late;
+        if (there == null || late == null && !isWhole || commands.isEmpty()) {
             return;
         }
         Thread parting = new Thread(() -> Guard.call(() -> there.part(commands)), "dq-parting");
@@ -145,10 +150,29 @@ final class Wire {
         // If CLIENT ID is forbidden, a connection that waits is closed to end its wait.
         clientId = made.read() instanceof Long id ? id : NOT_TOLD;
         isWhole = true;
+        dropLeft();
         if (hasConnected) {
             again.run();
         }
         hasConnected = true;
+    }
+
+    /** Closes the connection after an error, but for {@link #part} if the server is late. */
+    void fail(Throwable error) {
+        if (isWhole && Trouble.isLate(error)) {
+            dropLeft();
+            left = line;
+            line = null;
+        }
+        close();
+    }
+
+    private void dropLeft() {
+        Connector.Line late = left;
+        left = null;
+        if (late != null) {
+            late.cut();
+        }
     }
 
     void close() {
@@ -164,6 +188,7 @@ final class Wire {
     /** Closes the connection for good: a thread that reads from it gets an exception. */
     void cut() {
         isCut = true;
+        dropLeft();
         Connector.Line there = line;
         if (there != null) {
             there.cut();
