@@ -601,9 +601,8 @@ fn scan_keeps_its_guarantee_while_jobs_come_and_go() {
             break;
         }
         // The table grows tenfold meanwhile, and shrinks again.
-        for i in 0..50 {
-            p.run(&format!("DQ.ADD q new{round}-{i} x"));
-        }
+        let new: String = (0..50).map(|i| format!(" new{round}-{i} x")).collect();
+        p.run(&format!("DQ.MADD q 50{new}"));
         if round % 3 == 2 {
             p.run(&format!("DQ.DEL q new{round}-0 new{round}-1 new{round}-2"));
         }
