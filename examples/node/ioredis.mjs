@@ -22,7 +22,13 @@ const options = {
 };
 const connect = () => new Redis(URL, options).on('error', (error) => console.log(`trouble: ${error}`));
 
-// With an id of its own a job that is sent twice is there once.
+/**
+ * With an id of its own a job that is sent twice is there once.
+ *
+ * @param {string} id
+ * @param {string} text
+ * @param {string} delayMs
+ */
 async function add(id, text, delayMs) {
   const db = connect();
   const added = await db.call(
@@ -31,12 +37,23 @@ async function add(id, text, delayMs) {
   await db.quit();
 }
 
-// The work itself. Here it only fails once, or takes longer than a lease, where the text says so.
+/**
+ * The work itself. Here it only fails once, or takes longer than a lease, where the text says so.
+ *
+ * @param {string} text
+ * @param {number} attempt
+ */
 async function send(text, attempt) {
   if (text.startsWith('flaky') && attempt === 1) throw new Error('mail server is away');
   await sleep(text.startsWith('slow') ? LEASE_MS * 1.5 : 100);
 }
 
+/** @typedef {[queue: Buffer, id: Buffer, payload: Buffer, token: Buffer, attempt: number, deadline: number]} Delivered */
+
+/**
+ * @param {Redis} db
+ * @param {Delivered} job
+ */
 async function handle(db, [, id, payload, token, attempt]) {
   // The heartbeat begins the lease anew, as long as the work goes on and the job is ours.
   const heart = setInterval(async () => {
@@ -47,6 +64,7 @@ async function handle(db, [, id, payload, token, attempt]) {
       console.log(`no heartbeat: ${error}`);
     }
   }, LEASE_MS / 3);
+  /** @type {any} */
   let failure;
   try {
     await send(payload.toString(), attempt);
@@ -58,7 +76,11 @@ async function handle(db, [, id, payload, token, attempt]) {
   if (failure) {
     const state = await db.call('DQ.NACK', QUEUE, id, 'TOKEN', token);
     console.log(`failed ${id} (attempt ${attempt}): ${failure.message}; now ${state ?? 'lost'}`);
-  } else if ((await db.call('DQ.ACK', QUEUE, 'WITHTOKENS', 'IDS', 1, id, token))[0] === 1) {
+    return;
+  }
+  const [acknowledged] = /** @type {number[]} */ (
+    await db.call('DQ.ACK', QUEUE, 'WITHTOKENS', 'IDS', 1, id, token));
+  if (acknowledged === 1) {
     console.log(`done ${id} (attempt ${attempt})`);
   } else {
     console.log(`lost ${id}: another worker may have it`);
@@ -75,7 +97,7 @@ async function work() {
     try {
       // callBuffer: ids and payloads are bytes.
       const job = await waiting.callBuffer('DQ.BPOP', QUEUE, WAIT_S, 'TTR', LEASE_MS);
-      if (job) await handle(db, job);
+      if (job) await handle(db, /** @type {Delivered} */ (job));
     } catch (error) {
       // Whatever we had is delivered again when its lease ends.
       console.log(`trouble: ${error}`);
@@ -87,7 +109,7 @@ async function work() {
   console.log('stopped');
 }
 
-const [command, ...rest] = process.argv.slice(2);
-if (command === 'add' && rest.length === 3) await add(...rest);
+const [command, id, text, delayMs] = process.argv.slice(2);
+if (command === 'add' && delayMs !== undefined) await add(id, text, delayMs);
 else if (command === 'work') await work();
 else throw new Error('usage: ioredis.mjs add ID TEXT DELAY_MS | work');

@@ -11,7 +11,12 @@ const QUEUE = 'mails';
 const LEASE_MS = Number(process.env.LEASE_MS ?? 30_000); // a worker that is silent for so long loses its job
 const WAIT_S = 1; // how long one BPOP waits
 
-// node-redis waits for ever for a server that is silent or gone. This is the longest that a stop takes.
+/**
+ * node-redis waits for ever for a server that is silent or gone. This is the longest that a stop takes.
+ *
+ * @param {Promise<unknown>} answer
+ * @returns {Promise<any>}
+ */
 const inTime = (answer) =>
   Promise.race([
     answer,
@@ -25,7 +30,13 @@ const create = () =>
   createClient({ url: URL, socket: { reconnectStrategy: false } })
     .on('error', (error) => console.log(`trouble: ${error}`));
 
-// With an id of its own a job that is sent twice is there once.
+/**
+ * With an id of its own a job that is sent twice is there once.
+ *
+ * @param {string} id
+ * @param {string} text
+ * @param {string} delayMs
+ */
 async function add(id, text, delayMs) {
   const db = await create().connect();
   const options = ['DELAY', delayMs, 'ATTEMPTS', '5', 'BACKOFF', '2', '1000', '60000'];
@@ -34,12 +45,25 @@ async function add(id, text, delayMs) {
   await db.close();
 }
 
-// The work itself. Here it only fails once, or takes longer than a lease, where the text says so.
+/**
+ * The work itself. Here it only fails once, or takes longer than a lease, where the text says so.
+ *
+ * @param {string} text
+ * @param {number} attempt
+ */
 async function send(text, attempt) {
   if (text.startsWith('flaky') && attempt === 1) throw new Error('mail server is away');
   await sleep(text.startsWith('slow') ? LEASE_MS * 1.5 : 100);
 }
 
+/** @typedef {[queue: Buffer, id: Buffer, payload: Buffer, token: Buffer, attempt: number, deadline: number]} Delivered */
+
+/** @typedef {ReturnType<typeof create>} Client */
+
+/**
+ * @param {Client} db
+ * @param {Delivered} job
+ */
 async function handle(db, [, id, payload, token, attempt]) {
   // The heartbeat begins the lease anew, as long as the work goes on and the job is ours.
   const heart = setInterval(async () => {
@@ -50,6 +74,7 @@ async function handle(db, [, id, payload, token, attempt]) {
       console.log(`no heartbeat: ${error}`);
     }
   }, LEASE_MS / 3);
+  /** @type {any} */
   let failure;
   try {
     await send(payload.toString(), attempt);
@@ -68,7 +93,13 @@ async function handle(db, [, id, payload, token, attempt]) {
   }
 }
 
-// One after the other, until it is told to stop or a connection fails.
+/**
+ * One after the other, until it is told to stop or a connection fails.
+ *
+ * @param {Client} db
+ * @param {Client} waiting
+ * @param {() => boolean} isStopping
+ */
 async function serve(db, waiting, isStopping) {
   await inTime(Promise.all([db.connect(), waiting.connect()]));
   // Replies as buffers: ids and payloads are bytes.
@@ -84,7 +115,7 @@ async function work() {
   for (const name of ['SIGTERM', 'SIGINT']) process.on(name, () => (stopping = true));
   while (!stopping) {
     // A second connection waits, as BPOP holds up all other commands of its own.
-    const clients = [create(), create()];
+    const clients = /** @type {const} */ ([create(), create()]);
     try {
       await serve(...clients, () => stopping);
     } catch (error) {
@@ -98,7 +129,7 @@ async function work() {
   console.log('stopped');
 }
 
-const [command, ...rest] = process.argv.slice(2);
-if (command === 'add' && rest.length === 3) await add(...rest);
+const [command, id, text, delayMs] = process.argv.slice(2);
+if (command === 'add' && delayMs !== undefined) await add(id, text, delayMs);
 else if (command === 'work') await work();
 else throw new Error('usage: node_redis.mjs add ID TEXT DELAY_MS | work');

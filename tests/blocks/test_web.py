@@ -141,7 +141,10 @@ def copied(framework):
 
 def express(folder, replaced):
     (folder / "node_modules").symlink_to(OUT / "web/node/node_modules")
-    return copied("Express")(folder, replaced)
+    made = copied("Express")(folder, replaced)
+    strict = "--ignoreConfig --noEmit --strict --allowJs --checkJs --skipLibCheck --target es2023 --module node20"
+    run(f"node_modules/.bin/tsc {strict} --types node server.mjs", folder)
+    return made
 
 
 def nest(folder, replaced):

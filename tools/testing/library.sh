@@ -18,8 +18,11 @@ test_python() {
     "$python" tools/stubs.py --check
     ruff . ../suite
     "$python" -m mypy
-    for program in example ../../examples/living.py ../../examples/web/fastapi ../../examples/web/flask; do
-        "$python" -m mypy --no-error-summary --allow-untyped-decorators "$program" # the frameworks are not there
+    examples=../../examples web=../../examples/web
+    for program in example $examples/living.py $examples/python $web/django $web/fastapi $web/flask ../django/example; do
+        # The frameworks are not there.
+        MYPYPATH=$program "$python" -m mypy --no-error-summary --explicit-package-bases --allow-untyped-decorators \
+            --allow-subclassing-any "$program"
     done
     "$python" -m pytest tests example "$@"
 }

@@ -9,6 +9,9 @@ exec 9>>"$work/lock"
 ! command -v flock >/dev/null || flock 9
 # A test of the library tries the ACLs of that page.
 cp docs/operations.md "$work/operations.md"
+# The examples of raw commands are checked with its types.
+mkdir -p "$work/raw"
+cp examples/node/*.mjs "$work/raw"
 new=$(cd clients/node && find . \( -name node_modules -o -name dist \) -prune -o -type f -exec cksum {} + | sort)
 [ "$new" != "$(cat "$work/built" 2>/dev/null)" ] || { echo "$work"; exit; }
 # Build output stays; sources that were deleted here are deleted there.

@@ -10,13 +10,17 @@ const dq = withServer({ before, after, beforeEach });
 const quiet = { logger: { info() {}, warn() {}, error() {} } };
 
 function open({ declines = 0 } = {}) {
+  /** @type {[to: string, text: string][]} */
   const mails = [];
+  /** @type {[order: number, amount: number][]} */
   const payments = [];
   const events = new EventEmitter();
+  /** @type {(to: string, text: string) => void} */
   const mail = (to, text) => {
     mails.push([to, text]);
     events.emit('mail');
   };
+  /** @type {(order: number, amount: number) => void} */
   const pay = (order, amount) => {
     if (declines-- > 0) throw new Declined('try again later');
     payments.push([order, amount]);
@@ -58,8 +62,8 @@ test('a payment that is declined four times is dead', async () => {
   const worker = shop.worker(quiet);
   await worker.drain();
   while (await dq.clock.next()) await worker.drain();
-  const { state, reason } = await shop.queue.get('charge:17');
-  assert.deepEqual([state, reason], ['dead', 'Declined: try again later']);
+  const job = await shop.queue.get('charge:17');
+  assert.deepEqual([job?.state, job?.reason], ['dead', 'Declined: try again later']);
 });
 
 test('a deploy in the middle of a job', async () => {
@@ -69,9 +73,9 @@ test('a deploy in the middle of a job', async () => {
   worker.start();
   await mailed;
   await worker.stop();
-  const { state, attempts } = await shop.queue.get('export');
-  assert.equal(state, 'ready'); // at once, not when its lease ends
-  assert.equal(attempts, 0);
+  const job = await shop.queue.get('export');
+  assert.equal(job?.state, 'ready'); // at once, not when its lease ends
+  assert.equal(job?.attempts, 0);
   assert.ok(mails.length > 0 && mails.length < 1000);
 });
 

@@ -1,8 +1,10 @@
 import express from 'express';
 import { Queue, Worker } from 'dq-redis';
 
+/** @type {Queue<{ order: number }>} */
 const queue = new Queue('redis://localhost', 'orders');
 
+/** @param {import('dq-redis').Job<{ order: number }>} job */
 const closeOrder = async (job) => {
   console.log('closed order', job.data.order);
 };

@@ -13,10 +13,11 @@ __all__ = ["TaskResultDoesNotExist", "close", "confirm"]
 
 
 @task(queue_name="mails", priority=5)
-def confirm(number):
+def confirm(number: int) -> str:
     return f"confirmed order {number}"
 
 
 @task
-def close(number):
-    return Order.objects.filter(id=number, state="open").update(state="closed")
+def close(number: int) -> int:
+    closed: int = Order.objects.filter(id=number, state="open").update(state="closed")
+    return closed

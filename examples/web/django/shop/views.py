@@ -1,7 +1,7 @@
 from datetime import timedelta
 
 from django.db import transaction
-from django.http import JsonResponse
+from django.http import HttpRequest, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST
 
@@ -9,13 +9,13 @@ from .jobs import queue
 from .models import Order
 
 
-def close_later(number):
+def close_later(number: int) -> None:
     queue.add({"order": number}, id=f"close:{number}", delay=timedelta(minutes=30))
 
 
 @csrf_exempt
 @require_POST
-def place(request, number):
+def place(request: HttpRequest, number: int) -> JsonResponse:
     with transaction.atomic():
         order, is_new = Order.objects.get_or_create(id=number)
         transaction.on_commit(lambda: close_later(order.id))
@@ -24,7 +24,7 @@ def place(request, number):
 
 @csrf_exempt
 @require_POST
-def pay(request, number):
+def pay(request: HttpRequest, number: int) -> JsonResponse:
     if not Order.objects.filter(id=number, state="open").update(state="paid"):
         return JsonResponse({"error": "closed or unknown"}, status=409)
     queue.delete(f"close:{number}", unreserved=True)

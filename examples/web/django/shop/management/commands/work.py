@@ -5,5 +5,5 @@ from shop.jobs import worker
 class Command(BaseCommand):
     help = "Handles the jobs of the shop."
 
-    def handle(self, **options):
+    def handle(self, **options: object) -> None:
         worker().run()
