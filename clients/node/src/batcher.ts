@@ -52,7 +52,7 @@ export class Batcher {
   }
 
   get answerMs(): number {
-    return Math.min(limits.ANSWER_MS, Math.max(this.round.leases.beatMs, limits.SHORTEST_ANSWER_MS));
+    return Math.min(limits.ANSWER_MS, Math.max(this.round.leases.shortestMs, limits.SHORTEST_ANSWER_MS));
   }
 
   carry(): void {

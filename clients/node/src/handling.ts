@@ -42,16 +42,21 @@ function finish(batch: readonly Turn[], end: End, guard: Guard, over: () => void
   const { handler } = batch[0]!;
   const together = batch.map(({ delivery }) => delivery);
   const verdicts = together.map((delivery) => verdict(delivery, together, end, handler));
-  const hooks = together.map((delivery, n) => announce(delivery, verdicts[n]!, ownEnd(delivery, end, handler), guard));
-  const settleAll = () => {
-    for (const [n, turn] of batch.entries()) {
-      settle(turn, verdicts[n]!, guard);
-      turn.link.leave(turn.delivery);
-    }
-    over();
-  };
-  if (hooks.some((wait) => wait !== null)) void Promise.all(hooks).then(settleAll);
-  else settleAll();
+  const hooks: Promise<unknown>[] = [];
+  for (let n = 0; n < batch.length; n++) {
+    const wait = announce(together[n]!, verdicts[n]!, ownEnd(together[n]!, end, handler), guard);
+    if (wait) hooks.push(wait);
+  }
+  if (hooks.length > 0) void Promise.all(hooks).then(() => settleAll(batch, verdicts, guard, over));
+  else settleAll(batch, verdicts, guard, over);
+}
+
+function settleAll(batch: readonly Turn[], verdicts: readonly Verdict[], guard: Guard, over: () => void): void {
+  for (let n = 0; n < batch.length; n++) {
+    settle(batch[n]!, verdicts[n]!, guard);
+    batch[n]!.link.leave(batch[n]!.delivery);
+  }
+  over();
 }
 
 function settle({ delivery, handler, link }: Turn, found: Verdict, guard: Guard): void {

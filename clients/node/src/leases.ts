@@ -18,8 +18,8 @@ export class Leases {
   private armedFor = Infinity;
   /** When a heartbeat is due. */
   beatAt = Infinity;
-  /** The shortest time between heartbeats since the last call of `look`. */
-  private shortestMs = Infinity;
+  /** The shortest time between heartbeats since the last call of `look`: no longer than `beatMs`, which asks all leases. */
+  shortestMs = Infinity;
 
   constructor(
     private readonly onEnd: (delivery: Delivery) => void,
@@ -90,7 +90,9 @@ export class Leases {
 
   /** Some leases got another length at `sentMs`. */
   changed(sentMs: number): void {
-    this.beatAt = Math.min(this.beatAt, sentMs + this.beatMs);
+    const { beatMs } = this;
+    this.shortestMs = Math.min(this.shortestMs, beatMs);
+    this.beatAt = Math.min(this.beatAt, sentMs + beatMs);
   }
 
   /** The time between heartbeats; Infinity if there is nothing to renew. */

@@ -11,6 +11,7 @@ import { verdict } from '../dist/guard.js';
 import { Handlers } from '../dist/handler.js';
 import { Delivery } from '../dist/delivery.js';
 import { jobOf } from '../dist/job.js';
+import { Leases } from '../dist/leases.js';
 import { progressOf } from '../dist/progress.js';
 import { bytesOf, shown, textOf } from '../dist/shown.js';
 import { crc32, slotOf, toBytes, toText } from '../dist/text.js';
@@ -480,4 +481,21 @@ test('an answer of one word is a code, and one without a code is said whole', ()
   assert.deepEqual(said('NOREPLICAS'), ['NOREPLICAS', '', 'NOREPLICAS']);
   assert.deepEqual(said('OOM no room'), ['OOM', 'no room', 'OOM no room']);
   assert.deepEqual(said('no room'), ['ERR', 'no room', 'ERR no room']);
+});
+
+test('how soon an answer must come is known without asking all leases', () => {
+  const leases = new Leases(
+    () => {},
+    () => false,
+  );
+  const taken = [60_000, 3000, 30_000].map((leaseMs) => ({ leaseMs, sinceMs: 0, endsAt: Infinity }));
+  for (const delivery of taken) leases.take(delivery);
+  assert.deepEqual([leases.shortestMs, leases.beatMs], [1000, 1000]);
+  taken[0].leaseMs = 300;
+  leases.changed(0);
+  assert.deepEqual([leases.shortestMs, leases.beatMs], [100, 100]);
+  for (const delivery of taken.slice(0, 2)) leases.lose(delivery);
+  assert.deepEqual([leases.shortestMs, leases.beatMs], [100, 10_000]);
+  leases.look();
+  assert.equal(leases.shortestMs, 10_000);
 });
