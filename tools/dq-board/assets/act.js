@@ -61,7 +61,7 @@ export function dialog({ title, sentence, fields = [], made = [], yes, danger, w
     looks = false;
     check();
   };
-  box.addEventListener("close", () => box.remove());
+  closed(box);
   document.body.append(box);
   box.showModal();
   if (fate) look();
@@ -69,6 +69,13 @@ export function dialog({ title, sentence, fields = [], made = [], yes, danger, w
   for (const it of made) it.show(refresh);
   (inputs[0]?.input ?? back).focus();
 }
+
+// What had the focus may be gone by now.
+export const closed = (box, then) => box.addEventListener("close", () => {
+  box.remove();
+  then?.();
+  if (document.activeElement === document.body) document.getElementById("main").focus({ preventScroll: true });
+});
 
 const UNITS = [["seconds", 1000], ["minutes", 60_000], ["hours", 3_600_000], ["days", 86_400_000]];
 

@@ -3,7 +3,7 @@ import { h, put } from "./dom.js";
 import * as live from "./live.js";
 import * as text from "./text.js";
 import * as filter from "./filter.js";
-import { foresight, isDanger, OF_STATE, ofMany, tellFate } from "./act.js";
+import { closed, foresight, isDanger, OF_STATE, ofMany, tellFate } from "./act.js";
 import { rowOf } from "./row.js";
 
 // The buttons for all jobs of the page's filter.
@@ -28,7 +28,7 @@ function open(key, about, state, what, done) {
   const { told, meter, wrong, typed, to, fields, command, go, back, stop, form, box } = question(what, row.name, filter.isFiltered(about) ? "that match" : `${state} jobs`, filter.told(about, state), { check, halt });
   let count = null;
   let running = null;
-  let closed = false;
+  let isClosed = false;
 
   async function show() {
     put(command, await live.commands({ ...order, act, to: encodeURIComponent(to.value) }).catch(() => ""));
@@ -42,7 +42,7 @@ function open(key, about, state, what, done) {
   function follow(what, show) {
     return live.task({ ...order, ...what }, (told, number) => {
       running = number;
-      if (closed) return false;
+      if (isClosed) return false;
       return show(told);
     });
   }
@@ -82,10 +82,7 @@ function open(key, about, state, what, done) {
     go.disabled = true;
     acting().catch(tell);
   });
-  box.addEventListener("close", () => {
-    closed = true;
-    box.remove();
-  });
+  closed(box, () => { isClosed = true; });
   document.body.append(box);
   box.showModal();
   back.focus();

@@ -52,10 +52,21 @@ export function attribute(element, name, value) {
   else if (element.getAttribute(name) !== String(value)) element.setAttribute(name, value);
 }
 
-// Children by key; those that stay are reused, and keep the focus where they are moved.
+const focusIn = (element) => (element?.querySelector("button, a") ?? document.getElementById("main"))?.focus({ preventScroll: true });
+
+// Other children, usually buttons: the focus stays among them.
+export function replace(parent, ...children) {
+  const isFocused = parent.contains(document.activeElement);
+  parent.replaceChildren(...children);
+  if (isFocused) focusIn(parent.querySelector("button, a") ? parent : parent.closest("tr"));
+}
+
+// Children by key; those that stay are reused, and keep the focus where they are moved. That of one that goes is the
+// next one's.
 export function list(parent, items, keyOf, make, update) {
   const keys = items.map((item) => String(keyOf(item)));
   const [focused, stay] = [document.activeElement, new Set(keys)];
+  const place = [...parent.children].findIndex((child) => child.contains(focused));
   for (const child of [...parent.children]) if (!stay.has(child.dataset.key)) child.remove();
   const old = new Map([...parent.children].map((child) => [child.dataset.key, child]));
   let before = parent.firstChild;
@@ -69,7 +80,9 @@ export function list(parent, items, keyOf, make, update) {
     else parent.insertBefore(child, before);
     update?.(child, item);
   });
-  if (focused !== document.activeElement && parent.contains(focused)) focused.focus({ preventScroll: true });
+  if (focused === document.activeElement) return;
+  if (parent.contains(focused)) focused.focus({ preventScroll: true });
+  else if (document.activeElement === document.body) focusIn(parent.children[Math.min(place, parent.children.length - 1)]);
 }
 
 // Scrolls a narrow strip sideways so that this element is in sight.

@@ -1,5 +1,5 @@
 // Groups: those with most waiting jobs, what each may have of its own, and actions on one.
-import { h, put, putName } from "./dom.js";
+import { h, put, putName, replace } from "./dom.js";
 import * as act from "./act.js";
 import { ofGroup } from "./bulk.js";
 import { page } from "./columns.js";
@@ -68,7 +68,7 @@ export function groups(main, about, env) {
 
   function offer(cell, group) {
     const wanted = live.mayAct(key) ? `${group.paused !== 0} ${limits(group)} ${group.weight}` : "";
-    if (cell.dataset.acts !== wanted) cell.replaceChildren(...(wanted ? buttons(group) : []));
+    if (cell.dataset.acts !== wanted) replace(cell, ...(wanted ? buttons(group) : []));
     cell.dataset.acts = wanted;
   }
 

@@ -1,6 +1,6 @@
 // One job in full.
 import { copyButton } from "./copy.js";
-import { h, list, put, putTitle } from "./dom.js";
+import { h, list, put, putTitle, replace } from "./dom.js";
 import * as live from "./live.js";
 import * as text from "./text.js";
 import * as act from "./act.js";
@@ -165,9 +165,7 @@ export function job(main, about, env) {
     const wanted = live.mayAct(key) && last ? `${last.state} ${Boolean(last.rule)}` : "";
     if (wanted === offered) return;
     offered = wanted;
-    buttons.replaceChildren();
-    if (!wanted) return;
-    buttons.append(...actions(last, (make) => make(key, last, () => followed.now())));
+    replace(buttons, ...(wanted ? actions(last, (make) => make(key, last, () => followed.now())) : []));
   }
 
   return {

@@ -1,5 +1,5 @@
 // One queue: its figures, its forecast, its settings; and the head that its other pages share.
-import { centre, h, put, putTitle } from "./dom.js";
+import { centre, h, put, putTitle, replace } from "./dom.js";
 import * as live from "./live.js";
 import * as text from "./text.js";
 import * as act from "./act.js";
@@ -43,14 +43,13 @@ export function head(main, key, current, env) {
     const wanted = live.mayAct(key) ? `${row.paused !== 0} ${row.jobs[3] > 0}` : "";
     if (wanted === actions) return;
     actions = wanted;
-    buttons.replaceChildren();
-    if (!wanted) return;
+    if (!wanted) return buttons.replaceChildren();
     const about = (make) => () => make(rowOf(key));
-    buttons.append(row.paused ? act.button("Resume", about(act.resume)) : act.button("Pause", about(act.pause)), act.button("Add a test job", about(act.add)));
-    if (row.jobs[3] > 0) buttons.append(h("button", { type: "button", onclick: () => retryDead(key) }, "Retry dead jobs"));
+    const retry = row.jobs[3] > 0 && h("button", { type: "button", onclick: () => retryDead(key) }, "Retry dead jobs");
     const state = STATES.includes(current) ? current : "all";
     const count = (it) => (state === "all" ? it.jobs.reduce((sum, number) => sum + number, 0) : it.jobs[STATES.indexOf(state)]);
-    buttons.append(act.button("Purge", () => act.purge(rowOf(key), state, count(rowOf(key))), true));
+    const all = [row.paused ? act.button("Resume", about(act.resume)) : act.button("Pause", about(act.pause)), act.button("Add a test job", about(act.add)), retry, act.button("Purge", () => act.purge(rowOf(key), state, count(rowOf(key))), true)];
+    replace(buttons, ...all.filter(Boolean));
   };
 }
 

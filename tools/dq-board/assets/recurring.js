@@ -1,5 +1,5 @@
 // Recurring jobs, of one queue or of all, with their last and next runs.
-import { h, list, put, putName } from "./dom.js";
+import { h, list, put, putName, replace } from "./dom.js";
 import * as live from "./live.js";
 import * as text from "./text.js";
 import * as act from "./act.js";
@@ -35,8 +35,8 @@ export function recurring(main, about, env) {
 
   function state(cell, job) {
     const runsNow = job.state === "delayed" && live.mayAct(job.queue.key);
-    if (!runsNow) put(cell, job.state);
-    else if (!cell.querySelector("button")) cell.replaceChildren(act.button("Run now", () => act.runNow(job.queue.key, jobs.get(named(job)), again)));
+    if (!runsNow && cell.textContent !== job.state) replace(cell, job.state);
+    else if (runsNow && !cell.querySelector("button")) cell.replaceChildren(act.button("Run now", () => act.runNow(job.queue.key, jobs.get(named(job)), again)));
   }
 
   const named = (job) => `${job.queue.key} ${job.id}`;

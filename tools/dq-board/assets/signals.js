@@ -1,5 +1,5 @@
 // Jobs that wait for a signal, by its name, and sending it.
-import { h, put } from "./dom.js";
+import { h, put, replace } from "./dom.js";
 import * as act from "./act.js";
 import { page } from "./columns.js";
 import { belonging, NAME } from "./found.js";
@@ -20,7 +20,7 @@ export function signals(main, about, env) {
     const wanted = one ? `${all} ${signal.jobs.map((job) => job.id)}` : "";
     if (cell.dataset.acts === wanted) return;
     cell.dataset.acts = wanted;
-    cell.replaceChildren(...(one ? [send("Send", (done) => act.signal(key, { id, name, signal }, done))] : []), ...(one && all ? [send(all, (done) => act.signalAll(key, signal, done))] : []));
+    replace(cell, ...(one ? [send("Send", (done) => act.signal(key, { id, name, signal }, done))] : []), ...(one && all ? [send(all, (done) => act.signalAll(key, signal, done))] : []));
   }
 
   const shown = page("Jobs that wait for a signal", [

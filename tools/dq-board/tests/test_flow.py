@@ -1,5 +1,7 @@
 """The page of a whole flow."""
 
+import urllib.parse
+
 from playwright.sync_api import expect
 from support import HOSTILE, BoardTest, wait_until
 
@@ -21,8 +23,9 @@ class Flow(BoardTest):
         say("DQ.ADD", "q", "stranger", "x")
         for number in range(5):
             say("DQ.ADD", "q", f"member-{number}", "x", "GROUP", evil)
-        say("DQ.ADD", "q", "callback", "x", "AFTER", "GROUP", evil)
-        say("DQ.ADD", "q", "last", "x", "AFTER", 1, "callback")
+        callback = HOSTILE[4].decode()
+        say("DQ.ADD", "q", callback, "x", "AFTER", "GROUP", evil)
+        say("DQ.ADD", "q", "last", "x", "AFTER", 1, callback)
 
         def end(id, *how):
             token = say("DQ.POP", "q", "ID", id)[2]
@@ -55,13 +58,13 @@ class Flow(BoardTest):
         for id in ["member-4", "member-1"]:
             page.goto(board.url + f"job?queue=0:q&id={id}")
             page.get_by_role("link", name="How far the group is").click()
-            expect(page.locator(".needy li")).to_have_text(f"Group {evil.decode()} 2 of 5 done, then callback")
+            expect(page.locator(".needy li")).to_have_text(f"Group {evil.decode()} 2 of 5 done, then {callback}")
         page.goto(board.url + "flow?queue=0:q&id=other")
         expect(page.locator("summary").first).to_be_visible()
         self.assertNotIn("stranger", page.locator("main").inner_text())
-        page.goto(board.url + "job?queue=0:q&id=callback")
+        page.goto(board.url + "job?queue=0:q&id=" + urllib.parse.quote(callback, safe=""))
         page.get_by_role("link", name="How far the group is").click()
-        expect(page.locator(".needy li")).to_have_text(f"Group {evil.decode()} 2 of 5 done, then callback")
+        expect(page.locator(".needy li")).to_have_text(f"Group {evil.decode()} 2 of 5 done, then {callback}")
         self.assertEqual(page.locator(".needy progress").evaluate("(it) => it.value"), 0.4)
         # By the keyboard alone, and what becomes of it is seen.
         page.locator("summary").first.focus()

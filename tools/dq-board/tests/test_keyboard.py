@@ -4,6 +4,7 @@ import re
 
 import demo
 import test_appearance
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 from support import BoardTest
 
@@ -81,6 +82,48 @@ class Keyboard(BoardTest):
                 self.assertEqual(reached, count, f"{name} at {width}")
             self.assertEqual(page.wrong, [])
 
+    def test_each_dialog_is_opened_gone_through_and_left(self):
+        """At 200 % and in forced colours, where axe finds nothing either."""
+        server = self.server()
+        demo.fill(server.client)
+        board = self.board(server, "--allow-actions")
+        page = self.window(viewport={"width": 720, "height": 430}, device_scale_factor=2, color_scheme="dark", forced_colors="active")
+        axe, dialog, opened = Axe(), page.locator("dialog[open]"), set()
+        jobs = {"held": "job?queue=0:exports&id=acme-0", "rule": "job?queue=0:schedules&id=cleanup", "done": "job?queue=0:reports&id=collect-eu", "due": "job?queue=0:invoices&id=invoice-0", "found": "jobs?queue=0:mails&state=ready&id=welcome"}
+        pages = [(address, there) for name, (address, there) in test_appearance.Appearance.PAGES.items() if name in ["queue", "dead", "job", "waits", "recurring", "signals", "groups"]]
+        for address, there in pages + [(address, ".actions button") for address in jobs.values()]:
+            page.goto(board.url + address)
+            expect(page.locator(there).first).to_be_visible()
+            expect(page.locator(".actions button").first).to_be_visible()
+            # What is refreshed may be made anew.
+            self.press(page, "p")
+            buttons = page.locator("main :is(.actions, td, .bulk) button:visible, main button:visible:text-matches('^(Change|Set a group|Add a recurring job)$')")
+            for index, words in enumerate(buttons.all_text_contents()):
+                if (address.split("?")[0], words) in opened:
+                    continue
+                opened.add((address.split("?")[0], words))
+                buttons.nth(index).press("Enter")
+                expect(dialog).to_be_visible()
+                inside = "(it) => { const box = it.getBoundingClientRect(); return box.left >= 0 && box.top >= 0 && box.right <= innerWidth && box.bottom <= innerHeight && it.scrollWidth <= it.clientWidth; }"
+                self.assertTrue(dialog.evaluate(inside), words)
+                test_appearance.Appearance.check(self, axe, page, f"{address}, {words}", test_appearance.COLOURS)
+                count = page.evaluate(NUMBER.replace("document.querySelectorAll", "document.querySelector('dialog').querySelectorAll"))
+                reached = set()
+                while len(reached) < count:
+                    before = len(reached)
+                    for _ in range(count + 2):
+                        self.press(page, "Tab")
+                        focused = page.evaluate(FOCUSED)
+                        if focused and focused["at"] is not None:
+                            self.assertTrue(focused["marked"] and focused["seen"], focused)
+                            reached.add(focused["at"])
+                    self.assertGreater(len(reached), before, words)
+                self.press(page, "Escape")
+                expect(dialog).to_have_count(0)
+                expect(buttons.nth(index)).to_be_focused()
+        self.assertGreater(len(opened), 25)
+        self.assertEqual(page.wrong, [])
+
     def test_what_no_key_reaches_is_noticed(self):
         page = self.window()
         page.set_content("<button>a</button><div tabindex='0' onkeydown='event.preventDefault()'>trap</div><button>b</button>")
@@ -136,6 +179,41 @@ class Keyboard(BoardTest):
         self.assertEqual(dict(server.client.execute_command("DQ.GET", "mails", id))[b"state"], b"ready")
         self.press(page, "u")
         expect(page.get_by_role("heading", level=1)).not_to_contain_text(id)
+        self.assertEqual(page.wrong, [])
+
+    def test_the_focus_stays_where_something_is_done(self):
+        server = self.server()
+        demo.fill(server.client)
+        board = self.board(server, "--allow-actions")
+        page = self.window()
+        focused = page.locator(":focus")
+        dialog = page.get_by_role("dialog")
+
+        def act(address, button, yes, index=0):
+            page.goto(board.url + address)
+            page.locator("main").get_by_role("button", name=button, exact=True).nth(index).press("Enter")
+            dialog.get_by_role("button", name=yes, exact=True).press("Enter")
+            expect(dialog).to_have_count(0)
+
+        # Other buttons take the place of those that were used, or there is none any more.
+        act("job?queue=0:mails&id=bounced-0", "Retry now", "Retry it")
+        expect(page.locator("h1 .badge")).to_have_text("ready")
+        expect(focused).to_have_text("Reschedule")
+        act("job?queue=0:mails&id=bounced-1", "Delete", "Delete it")
+        expect(page.locator("main")).to_be_focused()
+        act("groups?queue=0:exports", "Pause", "Pause", 1)
+        expect(page.locator("tbody tr").first.get_by_role("button", name="Resume")).to_be_visible()
+        expect(page.locator("tbody tr").first.locator(":focus")).to_have_text("Set")
+        act("queue?queue=0:newsletter", "Resume", "Resume")
+        expect(focused).to_have_text("Pause")
+        # The line that goes leaves it to the next one.
+        page.goto(board.url + "signals?queue=0:orders")
+        expect(page.locator("tbody tr")).to_have_count(4)
+        act("signals?queue=0:orders", "Send", "Send it", 1)
+        expect(page.locator("tbody tr")).to_have_count(3)
+        expect(page.locator("tbody tr").nth(1).locator(":focus")).to_have_count(1)
+        act("recurring?queue=0:schedules", "Run now", "Run it now", 1)
+        expect(page.locator("tbody tr").filter(has=page.locator("td").get_by_text("ready", exact=True)).locator("a:focus")).to_have_count(1)
         self.assertEqual(page.wrong, [])
 
     def test_a_chart_reads_out_its_parts(self):

@@ -176,6 +176,71 @@ class Scale(BoardTest):
             self.assertEqual(wanted(words), status, words)
         self.assertEqual(ask(board.url + "api/scale?queue=q:1&per=10")[0], 401)
 
+    def test_the_forecast_and_the_scale_know_that_nobody_is_connected(self):
+        server = self.server()
+        client = server.client
+        client.execute_command("DQ.ADD", "q", "job", "x")
+        board = self.board(server)
+        page = self.window()
+        verdict = page.locator(".verdict")
+        page.goto(board.url + "queue?queue=0:q")
+        expect(verdict).to_have_text("no client asks for jobs: nothing is delivered until one does.")
+        self.assertIs(json.loads(ask(board.url + "api/scale?queue=q&per=10")[2])["attended"], False)
+        page.get_by_label("With", exact=True).fill("2")
+        expect(verdict).to_contain_text("a second: this peak is cleared by")
+        page.reload()
+        expect(verdict).to_contain_text("a second: this peak is cleared by")
+        page.goto(board.url + "queue?queue=0:q")
+        client.execute_command("DQ.POP", "q", "TTR", HOUR)
+        client.execute_command("DQ.ADD", "q", "another", "x")
+        expect(verdict).to_contain_text("a second: this peak is cleared by")
+        self.assertIs(json.loads(ask(board.url + "api/scale?queue=q&per=10")[2])["attended"], True)
+        # A lease is held, and nobody asks: the second job has waited for longer than a second.
+        expect(verdict).to_contain_text("the longest wait is")
+        page.goto(self.board(server).url + "queue?queue=0:q")
+        expect(page.locator(".why")).to_have_text("1 job is ready, and no client asks for any")
+        expect(verdict).to_have_text("no client asks for jobs (1 reserved): nothing is delivered until one does.")
+        self.assertEqual(page.wrong, [])
+
+    def test_the_workers_are_those_that_were_measured(self):
+        server = self.server()
+        client = server.client
+        client.execute_command("DQ.CFGSET", "q")
+        page = self.window()
+        board = self.board(server)
+        page.goto(board.url + "queue?queue=0:q")
+        expect(page.locator(".ask .note")).to_have_text("(assumed: nothing was measured yet)")
+        turn = 0
+
+        def measured():
+            nonlocal turn
+            turn += 1
+            for number in range(4):
+                client.execute_command("DQ.ADD", "q", f"job-{turn}-{number}", "x")
+            for id, _, token, _, _ in client.execute_command("DQ.POP", "q", "COUNT", 4)[turn % 2:]:
+                client.execute_command("DQ.ACK", "q", "WITHTOKENS", id, token)
+            return page.locator(".ask .note").text_content() == "(as measured)"
+
+        wait_until("it is measured", measured)
+        # What is taken with NOACK is never reserved.
+        client.execute_command("DQ.CFGSET", "noack")
+        other = self.window()
+        other.goto(board.url + "queue?queue=0:noack")
+
+        def is_unseen():
+            client.execute_command("DQ.ADD", "noack", "job", "x")
+            client.execute_command("DQ.POP", "noack", "NOACK")
+            return "as with NOACK" in other.locator(".ask .note").text_content()
+
+        self.assertIn("None was measured yet.", ask(board.url + "api/scale?queue=noack")[2])
+        wait_until("it is known", is_unseen)
+        expect(other.locator(".ask .note")).to_have_text("(assumed: no job was seen reserved, as with NOACK)")
+        self.assertIn("This cannot be measured: no job was seen reserved, as with NOACK.", ask(board.url + "api/scale?queue=noack")[2])
+        self.assertGreater(float(page.get_by_label("workers at").input_value()), 0)
+        page.get_by_label("workers at").fill("7.5")
+        expect(page.locator(".ask .note")).to_have_text("")
+        self.assertEqual(page.wrong, [])
+
 
 class Scope(BoardTest):
     def test_queues_and_databases_that_are_not_shown_cannot_be_reached(self):
