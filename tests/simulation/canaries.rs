@@ -28,22 +28,31 @@ fn noticed(sabotage: Sabotage) -> Option<String> {
     let lengths = [1_500, 20_000].into_iter();
     let seeds = lengths.flat_map(|steps| (1..4).map(move |seed| (steps, seed)));
     let of_all_kinds = seeds.flat_map(|(steps, seed)| SHAPES.map(|shape| (steps, seed, shape)));
-    let first = late(sabotage).map(|shape| (60_000, 1, shape));
+    let first = right(sabotage).map(|(shape, seed)| (60_000, seed, shape));
     let mut runs = first.into_iter().chain(of_all_kinds);
     runs.find_map(|(steps, seed, shape)| Run::new(seed, shape, sabotage).steps(steps).err())
 }
 
-/// The kind of run for a fault that short runs seldom notice: otherwise all other kinds of long runs would be tried
-/// first.
-fn late(sabotage: Sabotage) -> Option<Shape> {
-    match sabotage {
-        Sabotage::Model(Fault::CostlyArePassed) => Some(shapes::COSTS),
-        Sabotage::Model(Fault::DeathAnswersSuccessor) => Some(shapes::FLOWS),
-        Sabotage::Model(Fault::DedupeShortens) => Some(shapes::STEPS_BACK),
-        Sabotage::Model(Fault::KeepOutlivesRenewal) => Some(shapes::RECURRING_STEPS),
-        Sabotage::Model(Fault::RateOneUsShort) => Some(shapes::RECURRING),
-        _ => None,
-    }
+/// The run for a fault that others seldom notice, or only after some seconds, by its kind and seed.
+fn right(sabotage: Sabotage) -> Option<(Shape, u64)> {
+    use Fault::*;
+    let Sabotage::Model(fault) = sabotage else {
+        return Option::None;
+    };
+    Some(match fault {
+        CostlyArePassed | CostsIgnored | OwnRateIgnored => (shapes::COSTS, 4),
+        EndsUnheard | OnDeadIgnored | ProgressOutlivesKick => (shapes::FLOWS, 1),
+        GivenBackIsLost => (shapes::FLOWS, 3),
+        DeathAnswersSuccessor | FirstEndEnough => (shapes::FLOWS, 4),
+        DedupeShortens => (shapes::STEPS_BACK, 2),
+        AwaitLooksNotAgain | KeepOutlivesRenewal => (shapes::RECURRING_STEPS, 5),
+        RateOneUsShort => (shapes::RECURRING, 2),
+        ExpiryUncounted => (shapes::RECURRING, 4),
+        GroupLenIgnored => (shapes::DONE, 2),
+        WeightIgnored => (shapes::DONE, 3),
+        FifoOvertaken => (shapes::GROUPS, 5),
+        _ => return Option::None,
+    })
 }
 
 #[test]
