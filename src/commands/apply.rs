@@ -7,7 +7,8 @@ use crate::server::arrival::{Arrival, Origin};
 use crate::server::awaits;
 use crate::server::clock::now;
 use crate::server::key::OpenKey;
-use crate::server::{queue_value, replicate, unreadable};
+use crate::server::queue_value::{self, Value};
+use crate::server::{replicate, unreadable};
 
 const NOT_FOR_CLIENTS: &str = "ERR DQ.APPLY is only for replication and the AOF";
 
@@ -60,7 +61,7 @@ fn apply(open: &mut OpenKey<'_>, bytes: &[u8]) -> Result<bool, QueueError> {
             touches = arrival.touches();
             whole = arrival.end_lots(&mut queue);
             if !arrival.end(&mut queue)? {
-                open.create(queue);
+                open.create(Value::new(queue));
             }
         }
     }

@@ -145,8 +145,9 @@ fn change_or_create<T>(
         let result = change(&mut queue, now, effects);
         queue.follow_up(FOLLOWED, now, effects);
         if !effects.is_empty() {
-            serve(open.create(queue), effects);
-            open.finish(now, effects);
+            let mut value = Value::new(queue);
+            serve(&mut value, effects);
+            open.finish_new(value, now, effects);
         }
         Ok(result)
     })

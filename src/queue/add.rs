@@ -74,7 +74,8 @@ impl Queue {
     ) -> Result<Option<&'a [u8]>, QueueError> {
         let group = add.group.filter(|_| GROUPED);
         let group = group.map(|name| self.jobs().hashed(name));
-        of_group(self.groups(), group, Groups::prefetch_shard);
+        let groups = self.groups().filter(|_| GROUPED);
+        of_group(groups, group, Groups::prefetch_shard);
         let (due, expires) = add.instants(now)?;
         add.check_names()?;
         let terms = &add.terms(self.settings(), &Attrs::NONE);
@@ -84,27 +85,25 @@ impl Queue {
         let id = self.jobs().hashed(name);
         let jobs = self.jobs();
         let hint = jobs.prefetch_added(Some(id), OrderKey { priority, due }, GROUPED);
-        of_group(self.groups(), group, Groups::prefetch_named);
+        of_group(groups, group, Groups::prefetch_named);
         if jobs.find(id).is_some() || !jobs.has_room() {
             return Ok(None);
         }
-        of_group(self.groups(), group, Groups::prefetch_group);
+        let likely = of_group(groups, group, Groups::seek_likely);
         let fetch = |hint| jobs.schedule().fetch(hint, GROUPED);
         hint.iter().for_each(fetch);
         let mut job = NewJob::scheduled(name, add.payload, (due, expires), terms);
+        let hint = hint.as_ref();
         if !GROUPED {
-            self.commit_plain(&mut job, id, hint.as_ref(), out);
+            self.commit_plain::<GROUPED>(&mut job, id, Known { hint, group: None }, out);
             return Ok(Some(name));
         }
         job.group = add.group;
-        let known = Known {
-            hint: hint.as_ref(),
-            group: of_group(self.groups(), group, Groups::seek),
-        };
-        if is_full(self.groups(), known.group) {
+        let group = groups.zip(likely).map(|(it, likely)| it.confirmed(likely));
+        if is_full(groups, group) {
             return Ok(None);
         }
-        self.commit_added(&mut job, id, None, known, out);
+        self.commit_plain::<GROUPED>(&mut job, id, Known { hint, group }, out);
         Ok(Some(name))
     }
 

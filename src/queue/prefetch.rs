@@ -15,18 +15,29 @@ use crate::storage::skiplist::InsertHint;
 const MANY: usize = if cfg!(debug_assertions) { 3 } else { 65_536 };
 
 impl Jobs {
+    #[inline(always)]
+    fn are_many(&self) -> bool {
+        self.len() >= MANY
+    }
+
     /// For a job about to be added, as soon as its id is known.
+    #[inline(always)]
     pub fn prefetch_id(&self, id: &[u8]) {
-        if self.len() >= MANY {
-            self.prefetch_shard(self.hashed(id));
+        if self.are_many() {
+            self.prefetch_shard_of(id);
         }
+    }
+
+    #[inline(never)]
+    fn prefetch_shard_of(&self, id: &[u8]) {
+        self.prefetch_shard(self.hashed(id));
     }
 
     /// For jobs that will be added soon: `far` is one whose turn is far, `near` one that was `far` before, so that its
     /// shard has been prefetched.
     pub(super) fn prefetch_ids(&self, far: Option<Id<'_>>, near: Option<Id<'_>>) {
         let jobs = self;
-        if jobs.len() >= MANY {
+        if jobs.are_many() {
             far.into_iter().for_each(|id| jobs.prefetch_shard(id));
             near.into_iter().for_each(|id| jobs.prefetch_index(id));
         }
@@ -34,15 +45,26 @@ impl Jobs {
 
     /// For a job about to be added, as soon as its due time is known: prefetches and returns its insert hint for the
     /// schedule, and prefetches its part of the index.
+    #[inline(always)]
     pub(super) fn prefetch_added(
         &self,
         id: Option<Id<'_>>,
         at: OrderKey,
         is_grouped: bool,
     ) -> Option<InsertHint<u64>> {
-        if self.len() < MANY {
-            return None;
+        match self.are_many() {
+            true => self.prefetch_place(id, at, is_grouped),
+            false => None,
         }
+    }
+
+    #[inline(never)]
+    fn prefetch_place(
+        &self,
+        id: Option<Id<'_>>,
+        at: OrderKey,
+        is_grouped: bool,
+    ) -> Option<InsertHint<u64>> {
         let hint = self.schedule().insert_hint(at, is_grouped);
         id.inspect(|&id| self.prefetch_index(id));
         hint
@@ -52,7 +74,7 @@ impl Jobs {
     /// the step before has prefetched.
     pub(super) fn prefetch_named<'i>(&self, ids: impl Iterator<Item = Id<'i>> + Clone) {
         let jobs = self;
-        if jobs.len() < MANY {
+        if !jobs.are_many() {
             return;
         }
         ids.clone().for_each(|id| jobs.prefetch_shard(id));
@@ -64,10 +86,15 @@ impl Jobs {
     }
 
     /// For the deliveries after this one: the next job, and the slot of the job behind it.
+    #[inline(always)]
     pub(super) fn prefetch_following(&self) {
-        if self.len() < MANY {
-            return;
+        if self.are_many() {
+            self.prefetch_leading();
         }
+    }
+
+    #[inline(never)]
+    fn prefetch_leading(&self) {
         if let [next, behind, ..] = *self.schedule().leading() {
             self.prefetch_slot(behind);
             self.prefetch_job(next);

@@ -1,6 +1,7 @@
 //! The module's allocator: the server's, with the alignment that it lacks on some systems.
 
 use redis_module::alloc::RedisAlloc;
+use redis_module::raw;
 use std::alloc::{GlobalAlloc, Layout};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
@@ -43,13 +44,28 @@ fn to_align(layout: Layout) -> Option<usize> {
     Some(layout.align().max(OF_MALLOC))
 }
 
+/// As [`RedisAlloc`], which stays out of line: here the size is known, and a function less is called.
+///
+/// # Safety
+/// As for [`GlobalAlloc::alloc`].
+#[inline(always)]
+unsafe fn plain(layout: Layout) -> *mut u8 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match raw::RedisModule_Alloc {
+            Some(alloc) => alloc(layout.pad_to_align().size()).cast(),
+            None => RedisAlloc.alloc(layout),
+        }
+    }
+}
+
 // SAFETY: allocations have the requested size and alignment, and go back to the server as the
 // server returned them.
 unsafe impl GlobalAlloc for ServerAlloc {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let Some(align) = to_align(layout) else {
             // SAFETY: the caller's promise.
-            return unsafe { RedisAlloc.alloc(layout) };
+            return unsafe { plain(layout) };
         };
         let Ok(roomy) = Layout::from_size_align(layout.size() + align, SIZE_OF_A_SIZE) else {
             return null_mut();
@@ -72,7 +88,10 @@ unsafe impl GlobalAlloc for ServerAlloc {
         // SAFETY: the caller's promise; `alloc` has written how far the allocation was moved.
         unsafe {
             if to_align(layout).is_none() {
-                return RedisAlloc.dealloc(pointer, layout);
+                return match raw::RedisModule_Free {
+                    Some(free) => free(pointer.cast()),
+                    None => RedisAlloc.dealloc(pointer, layout),
+                };
             }
             let moved = pointer.cast::<usize>().sub(1).read();
             RedisAlloc.dealloc(pointer.sub(moved), layout);

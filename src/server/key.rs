@@ -104,8 +104,8 @@ impl<'a> OpenKey<'a> {
     }
 
     /// Stores this queue in the key, which must be empty. From here on the server owns the queue.
-    pub fn create(&mut self, queue: Queue) -> &mut Value {
-        let made = Box::into_raw(Box::new(Value::new(queue)));
+    pub fn create(&mut self, value: Value) -> &mut Value {
+        let made = Box::into_raw(Box::new(value));
         // SAFETY: the key is empty and open for writing. From now on the value belongs to the
         // server, which gives it back to `free`.
         let set = unsafe {
@@ -124,9 +124,10 @@ impl<'a> OpenKey<'a> {
     }
 
     pub fn delete(&mut self) {
-        self.value = None;
-        // SAFETY: open for writing; the value is freed by the server.
-        unsafe { api!(RedisModule_DeleteKey, self.key) };
+        if self.value.take().is_some() {
+            // SAFETY: open for writing; the value is freed by the server.
+            unsafe { api!(RedisModule_DeleteKey, self.key) };
+        }
     }
 
     /// Lets the rules change the queue, and finishes in any case. If a broken invariant stops the
@@ -159,9 +160,15 @@ impl<'a> OpenKey<'a> {
     /// Called after everything that may have changed the queue: drops an empty one, replicates
     /// effects, answers clients, and makes sure that the timer checks the queue in time.
     // Runs with each command: the database and the name are asked for where they are needed.
-    pub fn finish(mut self, now: Now, effects: &mut Effects) {
+    #[inline(always)]
+    pub fn finish(self, now: Now, effects: &mut Effects) {
+        self.finish_as::<false>(now, effects);
+    }
+
+    /// `GONE` says that the queue is over, and never came into the key.
+    fn finish_as<const GONE: bool>(mut self, now: Now, effects: &mut Effects) {
         let (ctx, name, waiting) = (self.ctx, self.name, self.waiting());
-        let mut dropped = false;
+        let mut dropped = GONE;
         let mut departures = None;
         if let Some(queue) = self.queue() {
             if queue.has_set_aside() {
@@ -187,6 +194,16 @@ impl<'a> OpenKey<'a> {
             let ready = awaits::note(db, name.bytes(), departures.noted(), now);
             awaits::tell_by_command(ctx, name, &ready);
         }
+    }
+
+    /// As [`OpenKey::finish`], after a command has made this queue, for a key that is empty. If its only job has gone to a
+    /// waiting client already, the queue never comes into the key.
+    pub fn finish_new(mut self, mut value: Value, now: Now, effects: &mut Effects) {
+        if is_over(value.queue(), self.waiting()) {
+            return self.finish_as::<true>(now, effects);
+        }
+        self.create(value);
+        self.finish(now, effects);
     }
 
     /// Has the queue record departures, if a client waits for them.

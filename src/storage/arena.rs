@@ -19,7 +19,7 @@
 
 mod page;
 
-use crate::storage::allocated::allocated;
+use crate::storage::allocated::{allocated, reserve};
 use crate::storage::broken::must;
 use crate::storage::lazy::{Lazy, Unused};
 use crate::storage::relocate::{move_boxed, Mover};
@@ -190,7 +190,7 @@ impl Arena {
                 taken: 0,
                 slots: 0,
             };
-            self.classes.reserve_exact(1);
+            reserve(&mut self.classes, 1);
             self.classes.insert(at, new);
             at
         })

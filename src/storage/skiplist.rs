@@ -130,11 +130,14 @@ impl<K: Key> Skiplist<K> {
     }
 
     /// Adds an entry that is not in the list. `tie` must know every handle of the list and the new one.
+    #[inline(never)]
     pub fn insert(&mut self, key: K, handle: u32, tie: impl Fn(u32) -> u64) {
-        self.insert_by(None, key, handle, tie);
+        if !self.put_last(key, handle, &tie) {
+            self.insert_between(key, handle, tie);
+        }
     }
 
-    /// As [`Skiplist::insert`], with a hint from [`Skiplist::insert_hint`].
+    /// As [`Skiplist::insert`], with a hint from [`Skiplist::insert_hint`], and for keys that seldom rise.
     #[inline]
     pub fn insert_by(
         &mut self,
@@ -147,9 +150,16 @@ impl<K: Key> Skiplist<K> {
             let at = self.bottom[hint.leaf].place_of(key, handle, &tie);
             return self.insert_at(&hint.path, (hint.leaf, at), key, handle, tie);
         }
-        if self.is_behind_all(key, handle, &tie) {
-            return self.insert_last(key, handle, tie);
+        let last = self.bottom.get(self.bottom.last);
+        match last.is_none_or(|last| last.is_before(key, handle, &tie)) {
+            true => self.insert(key, handle, tie),
+            false => self.insert_between(key, handle, tie),
         }
+    }
+
+    /// Adds an entry to a list that is not empty.
+    #[inline]
+    fn insert_between(&mut self, key: K, handle: u32, tie: impl Fn(u32) -> u64) {
         let (path, leaf) = self.path_to(|n| n.link_to(key, handle, &tie));
         let node = &self.bottom[leaf];
         if self.is_large() {
@@ -159,33 +169,23 @@ impl<K: Key> Skiplist<K> {
         self.insert_at(&path, (leaf, at), key, handle, tie);
     }
 
-    fn insert_last(&mut self, key: K, handle: u32, tie: impl Fn(u32) -> u64) {
-        if self.put_last(key, handle) {
-            return;
-        }
-        if self.is_empty() {
+    /// Adds an entry that comes after all others: the usual case when keys rise, which needs no search. False, and nothing
+    /// changed, if it comes before another.
+    #[inline(always)]
+    fn put_last(&mut self, key: K, handle: u32, tie: impl Fn(u32) -> u64) -> bool {
+        let leaf = self.bottom.last;
+        let Some(last) = self.bottom.get_mut(leaf) else {
             self.bottom.add_after(NIL, Node::of(key, handle));
             (self.changes, self.len) = (self.changes.wrapping_add(1), 1);
-            return;
-        }
-        let (path, leaf) = self.path_to_end();
-        let at = self.bottom[leaf].len();
-        self.insert_at(&path, (leaf, at), key, handle, tie);
-    }
-
-    #[inline]
-    fn is_behind_all(&self, key: K, handle: u32, tie: impl Fn(u32) -> u64) -> bool {
-        let last = self.last();
-        last.is_none_or(|(k, h)| k < key || (k == key && (tie(h), h) < (tie(handle), handle)))
-    }
-
-    /// Adds an entry that comes after all others, if the last node has room for it. That is the
-    /// usual case when keys rise, and needs no search. Otherwise returns false and changes nothing.
-    #[inline]
-    fn put_last(&mut self, key: K, handle: u32) -> bool {
-        let last = self.bottom.get_mut(self.bottom.last);
-        if !last.is_some_and(|node| node.append_one(key, handle)) {
+            return true;
+        };
+        if !last.is_before(key, handle, &tie) {
             return false;
+        }
+        if !last.append_one(key, handle) {
+            let at = last.len();
+            self.insert_at(&self.path_to_end(), (leaf, at), key, handle, tie);
+            return true;
         }
         self.changes = self.changes.wrapping_add(1);
         self.len += 1;

@@ -9,6 +9,7 @@
 //!   open:     the first of the segments that have room, each of which names the next one
 //! ```
 
+use crate::storage::allocated::reserve;
 use crate::storage::broken::must;
 use crate::storage::prefetch::prefetch;
 use crate::storage::relocate::{move_vec, Mover, STEP};
@@ -84,9 +85,8 @@ impl<T> Slab<T> {
             if segment.entries.len() == segment.entries.capacity() {
                 let more = segment.entries.len().clamp(1, SEGMENT_LEN / 2);
                 let first = number == 0;
-                segment
-                    .entries
-                    .reserve_exact(if first { more } else { SEGMENT_LEN });
+                let more = if first { more } else { SEGMENT_LEN };
+                reserve(&mut segment.entries, more);
             }
             segment.entries.push(Entry::Full(value));
             segment.entries.len() as u32 - 1
@@ -111,7 +111,7 @@ impl<T> Slab<T> {
         let number = self.segments.len() as u32;
         debug_assert!(self.has_room_for(1));
         if number == 0 {
-            self.segments.reserve_exact(1);
+            reserve(&mut self.segments, 1);
         }
         self.segments.push(Segment {
             entries: Vec::new(),

@@ -53,6 +53,7 @@ mod check;
 mod prefetch;
 mod shards;
 
+use crate::storage::allocated::reserve;
 use crate::storage::broken::there;
 use crate::storage::relocate::{move_vec, Mover, STEP};
 use shards::Shards;
@@ -445,7 +446,7 @@ fn roomy(len: usize) -> usize {
 }
 
 fn grow<T>(vec: &mut Vec<T>, more: usize) {
-    vec.reserve_exact(class(vec.len() + more) - vec.len());
+    reserve(vec, class(vec.len() + more) - vec.len());
 }
 
 fn trim<T>(vec: &mut Vec<T>) {

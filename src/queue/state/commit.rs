@@ -14,7 +14,6 @@ use crate::queue::job::{Failure, Handle};
 use crate::queue::recurring::rule::Next;
 use crate::queue::stats::{Late, Totals};
 use crate::storage::broken::must_fit;
-use crate::storage::skiplist::InsertHint;
 
 impl Queue {
     /// Counts what happened: in the totals of the queue, and in those over all queues.
@@ -85,20 +84,28 @@ impl Queue {
         out.complete();
     }
 
-    /// As [`Queue::commit_added`], for a new job that concerns no part: see [`Queue::admits_plain`].
+    /// As [`Queue::commit_added`], for a new job that concerns no part, but for groups if it has one: see
+    /// [`Queue::admits_plain`].
     #[inline(always)]
-    pub(in crate::queue) fn commit_plain(
+    pub(in crate::queue) fn commit_plain<const GROUPED: bool>(
         &mut self,
         job: &mut NewJob<'_>,
         id: Id<'_>,
-        hint: Option<&InsertHint<u64>>,
+        known: Known<'_>,
         out: &mut Effects,
     ) {
         let (due, expires) = (job.due, 0);
         out.push_made(|| Effect::Came(job.came(How::New { due, expires })));
         self.count(out, |totals| totals.added += 1);
         job.seq = self.next_seq();
-        self.jobs.put(job, id, hint);
+        match job.group.filter(|_| GROUPED) {
+            None => _ = self.jobs.put::<false>(job, id, None, known.hint),
+            Some(group) => {
+                let limits = &self.settings.group_limits;
+                self.parts
+                    .put_grouped(&mut self.jobs, job, (group, limits), id, known);
+            }
+        }
         out.raise(Event::Add);
         out.complete();
     }

@@ -205,9 +205,29 @@ impl Groups {
         Sought { name, number, near }
     }
 
+    /// As [`Groups::seek`], by the name's hash alone: the group is to be [`Groups::confirmed`], and may have been prefetched
+    /// until then.
+    pub fn seek_likely<'a>(&self, name: Id<'a>) -> Sought<'a> {
+        let (number, near) = self.names.search(name.hash(), |_| true);
+        number.into_iter().for_each(|it| self.prefetch_group(it));
+        Sought { name, number, near }
+    }
+
+    /// What a search by the whole name finds.
+    pub fn confirmed<'a>(&self, likely: Sought<'a>) -> Sought<'a> {
+        let name = likely.name;
+        match likely.number {
+            Some(number) if *self.get(number).name != *name.bytes => self.seek(name),
+            _ => likely,
+        }
+    }
+
     /// The group that was sought since groups have changed last, with one user more.
     pub fn acquire(&mut self, sought: Sought<'_>) -> GroupNumber {
-        let number = sought.number.unwrap_or_else(|| self.begin(sought));
+        let number = match sought.number {
+            Some(number) => number,
+            None => return self.begin(sought, 1),
+        };
         debug_assert!(*self.get(number).name == *sought.name.bytes);
         self.add_user(number);
         number
@@ -218,21 +238,22 @@ impl Groups {
         let latest = self.all.get(self.latest);
         if latest.is_none_or(|it| *it.name != *name) {
             let sought = self.seek(jobs.hashed(name));
-            self.latest = sought.number.unwrap_or_else(|| self.begin(sought));
+            self.latest = sought.number.unwrap_or_else(|| self.begin(sought, 0));
         }
         self.add_user(self.latest);
         self.latest
     }
 
-    /// A group of this name, without users.
-    fn begin(&mut self, Sought { name, near, .. }: Sought<'_>) -> GroupNumber {
+    /// A group of this name, with so many users.
+    fn begin(&mut self, Sought { name, near, .. }: Sought<'_>, users: u32) -> GroupNumber {
         self.name_memory += allocated(name.bytes.len());
+        self.name_bytes += u64::from(users.min(1)) * name.bytes.len() as u64;
         let mut group = Group {
             name: name.bytes.into(),
             line: Line::Empty,
             turn: 0,
             at: NOWHERE,
-            users: 0,
+            users,
             reserved: 0,
         };
         group.stand_nowhere(self.round);

@@ -22,6 +22,7 @@ use super::store::{Id, NewJob, Status};
 use super::Queue;
 use crate::queue::effect::{Change, DeathCause, EndCause, RemovalCause};
 use crate::queue::job::{Failure, GroupNumber, Handle, Place, SEQ_MAX};
+use crate::queue::settings::GroupLimits;
 use crate::storage::broken::must;
 use crate::storage::skiplist::InsertHint;
 
@@ -316,6 +317,22 @@ impl Queue {
 }
 
 impl Parts {
+    /// Stores a new job of the group of this name, and puts it where it belongs: where all jobs are plain.
+    pub(super) fn put_grouped(
+        &mut self,
+        jobs: &mut Jobs,
+        job: &NewJob<'_>,
+        (group, limits): (&[u8], &GroupLimits),
+        id: Id<'_>,
+        known: Known<'_>,
+    ) {
+        let number = self.acquire_group(group, known.group, limits, jobs);
+        let (handle, at) = jobs.put::<true>(job, id, Some(number), known.hint);
+        if let Some(groups) = &mut self.groups {
+            groups.came(number, (handle, at), jobs, self.group_rates.as_deref());
+        }
+    }
+
     /// Tells flows and groups where a job stands now that is blocked or has a group.
     #[inline(never)]
     fn placed(&mut self, jobs: &Jobs, handle: Handle, at: &Position, group: Option<GroupNumber>) {

@@ -74,7 +74,8 @@ impl Schedule {
     }
 
     /// `seq` gives the order of adding, by which equal keys are ordered.
-    #[inline]
+    // A function of its own, with the list's, wherever it is called from: else some of it is put into each caller.
+    #[inline(never)]
     pub fn insert(
         &mut self,
         at: OrderKey,

@@ -2,7 +2,7 @@
 
 use crate::queue::attr::Attrs;
 use crate::queue::job::Terms;
-use crate::storage::allocated::allocated;
+use crate::storage::allocated::{allocated, reserve};
 use crate::storage::broken::{must, there};
 use hashbrown::HashTable;
 use std::collections::VecDeque;
@@ -115,7 +115,7 @@ impl TermsPool {
 
     fn push(&mut self, terms: &Terms<'_>) -> TermsRef {
         if self.entries.is_empty() {
-            self.entries.reserve_exact(1);
+            reserve(&mut self.entries, 1);
         }
         self.entries.push(Shared::of(terms));
         self.entries.len() as TermsRef - 1

@@ -1,7 +1,7 @@
 //! One page: slots of one size, some of them taken.
 
 use super::{HEAD_LAST, NONE, SHORT_MAX, SLOTS_MAX};
-use crate::storage::allocated::allocated;
+use crate::storage::allocated::{allocated, reserve};
 
 const PAGE: usize = 8 << 10;
 /// How many slots of the largest size fit in a page.
@@ -96,8 +96,8 @@ impl Page {
         let wanted = self.slots() + more.max(self.slots() / 4 + 1);
         let slots = (allocated(wanted * self.size()) / self.size()).min(most_slots(self.size()));
         let mut bytes = std::mem::take(&mut self.bytes).into_vec();
-        bytes.reserve_exact(slots * self.size() - bytes.len());
         let free = bytes.len();
+        reserve(&mut bytes, slots * self.size() - free);
         bytes.resize(slots * self.size(), 0);
         for place in bytes[free..].chunks_exact_mut(self.size()) {
             set_free(place);

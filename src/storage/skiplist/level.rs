@@ -2,6 +2,7 @@
 
 use super::key::{Key, Step, NIL, NODE, RUN, SEGMENT};
 use super::node::{ensure, Node};
+use crate::storage::allocated::reserve;
 use std::iter;
 use std::mem;
 use std::ops::{Index, IndexMut};
@@ -138,7 +139,7 @@ impl<K: Key, V: Copy> Level<K, V> {
         if number == self.segments.len() {
             // A list of a few entries does not need the room that Vec reserves.
             if number == 0 {
-                self.segments.reserve_exact(1);
+                reserve(&mut self.segments, 1);
             }
             self.segments.push(Segment {
                 nodes: Vec::new(),
@@ -250,7 +251,7 @@ impl<K, V> Segment<K, V> {
             return id;
         }
         if self.nodes.is_empty() {
-            self.nodes.reserve_exact(1);
+            reserve(&mut self.nodes, 1);
         }
         self.nodes.push(node);
         self.nodes.len() as u32 - 1

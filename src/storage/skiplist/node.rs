@@ -1,6 +1,7 @@
 //! A node and its items: see the picture in the parent.
 
 use super::key::{Key, Link, NIL, NODE, RUN};
+use std::cmp::Ordering;
 
 /// How many keys are below; all of these are at the front.
 pub(super) fn rank<K>(keys: &[K], is_below: impl Fn(&K) -> bool) -> usize {
@@ -221,6 +222,16 @@ impl<K: Key, V: Copy> Node<K, V> {
 impl<K: Key> Node<K, u32> {
     pub(super) fn floor(&self) -> K::Floor {
         self.least(|at| self.keys()[at].floor())
+    }
+
+    /// Whether all its entries come before this one.
+    #[inline]
+    pub(super) fn is_before(&self, key: K, handle: u32, tie: impl Fn(u32) -> u64) -> bool {
+        let last = self.keys.last().zip(self.values.last());
+        last.is_some_and(|(k, &h)| match k.cmp(&key) {
+            Ordering::Equal => (tie(h), h) < (tie(handle), handle),
+            order => order.is_lt(),
+        })
     }
 
     /// The index at which a new entry belongs.

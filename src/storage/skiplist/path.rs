@@ -67,7 +67,7 @@ impl<K: Key> Skiplist<K> {
     }
 
     #[inline]
-    pub(super) fn path_to_end(&self) -> (Path, u32) {
+    pub(super) fn path_to_end(&self) -> Path {
         let mut path = NOWHERE;
         for (step, level) in path.iter_mut().zip(self.levels()) {
             *step = Step {
@@ -75,7 +75,7 @@ impl<K: Key> Skiplist<K> {
                 at: level[level.last].len() as u32 - 1,
             };
         }
-        (path, self.bottom.last)
+        path
     }
 
     #[inline]

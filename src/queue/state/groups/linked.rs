@@ -9,6 +9,7 @@ use crate::queue::state::bounds::{check_group, malformed};
 use crate::queue::state::jobs::Jobs;
 use crate::queue::state::position::Position;
 use crate::queue::state::rate::group::GroupRates;
+use crate::queue::state::schedule::OrderKey;
 use crate::queue::state::store::{NewJob, Store};
 use crate::storage::broken::must;
 use std::collections::BTreeSet;
@@ -59,7 +60,7 @@ impl Groups {
         rates: Option<&GroupRates>,
     ) {
         self.linked(number, handle, at, jobs);
-        self.refresh(number, jobs, rates);
+        self.settle(number, jobs, rates);
         self.pay(jobs, rates);
     }
 
@@ -149,11 +150,44 @@ impl Groups {
         self.turn = self.turn.max(turn);
         match group {
             None => (self.own_turn, self.is_own_turn_known) = (turn, known.is_some()),
-            Some(number) => {
-                self.get_mut(number).turn = turn;
-                self.giving.take_if(|giving| giving.0 == number);
-            }
+            Some(number) => self.give_turn(number, turn),
         }
+    }
+
+    #[inline]
+    fn give_turn(&mut self, number: GroupNumber, turn: u64) {
+        self.get_mut(number).turn = turn;
+        self.giving.take_if(|giving| giving.0 == number);
+    }
+
+    /// A new job of a group, delayed or ready: as [`Groups::begin_turn`] and [`Groups::placed`].
+    pub fn came(
+        &mut self,
+        number: GroupNumber,
+        (handle, OrderKey { priority, due }): (Handle, OrderKey),
+        jobs: &Store,
+        rates: Option<&GroupRates>,
+    ) {
+        let job = Waiting {
+            handle,
+            priority,
+            due,
+        };
+        self.catch_up(number, jobs);
+        if !self.passed_over.is_empty() {
+            self.passed_over.remove(&number);
+        }
+        let blocked = self.blocked_in(number);
+        let group = self.get_mut(number);
+        let is_first = group.live() + blocked == 0;
+        group.line.insert(job, jobs);
+        if is_first {
+            self.held += 1;
+            let turn = self.next_turn();
+            self.give_turn(number, turn);
+        }
+        self.settle(number, jobs, rates);
+        self.pay(jobs, rates);
     }
 
     /// Jobs without a group that are there already count as served before the first group comes.

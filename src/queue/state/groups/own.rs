@@ -156,7 +156,12 @@ impl Groups {
     /// What a group has of its own, if it has anything.
     #[inline]
     pub fn own(&self, number: GroupNumber) -> Option<GroupSettings> {
-        match self.get(number).users & HAS_OWN {
+        self.own_of(self.get(number), number)
+    }
+
+    #[inline]
+    pub(super) fn own_of(&self, group: &Group, number: GroupNumber) -> Option<GroupSettings> {
+        match group.users & HAS_OWN {
             0 => None,
             _ => self.known_own(number),
         }
@@ -235,7 +240,7 @@ impl Groups {
         let number = match sought.number {
             Some(number) => number,
             None if !settings.any() => return,
-            None => self.begin(sought),
+            None => self.begin(sought, 0),
         };
         self.give_own(number, settings, jobs, rates);
     }

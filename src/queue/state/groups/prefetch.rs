@@ -31,12 +31,10 @@ impl Groups {
     }
 
     /// As [`Groups::prefetch_named`], once the slots have arrived: the group, and what it has of its own.
-    pub fn prefetch_group(&self, name: Id<'_>) {
+    pub(super) fn prefetch_group(&self, number: GroupNumber) {
         if self.are_many() {
-            if let Some(number) = self.names.find(name.hash(), |_| true) {
-                self.all.prefetch(number);
-                self.owns.prefetch(number);
-            }
+            self.all.prefetch(number);
+            self.owns.prefetch(number);
         }
     }
 

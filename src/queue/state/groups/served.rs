@@ -65,14 +65,14 @@ impl Groups {
         let Some(due) = group.line.gives_at(self.is_fifo, jobs) else {
             return NOWHERE;
         };
-        let own = self.own(number);
+        let own = self.own_of(group, number);
         let paused = own.map_or(0, |own| own.paused_until);
         if paused == NEVER {
             return NOWHERE;
         }
         let at = due.max(rates.map_or(0, |rates| rates.opens_ms(self.rated_by(number, own))));
         let at = at.max(self.passed_over_until(number)).max(paused);
-        if self.is_full_by(number, own) {
+        if self.is_full_by(group, own) {
             AT_MAX | at
         } else {
             at
@@ -80,15 +80,20 @@ impl Groups {
     }
 
     /// Whether a group is at GROUPMAX, or at its own MAX.
-    fn is_full_by(&self, number: GroupNumber, own: Option<GroupSettings>) -> bool {
+    fn is_full_by(&self, group: &Group, own: Option<GroupSettings>) -> bool {
         let own = own.and_then(|own| own.max_reserved);
         let most = own.unwrap_or(self.max_reserved);
-        most != 0 && u64::from(self.get(number).reserved) >= most
+        most != 0 && u64::from(group.reserved) >= most
     }
 
     /// Puts a group where it belongs in the lists of turns.
     pub fn refresh(&mut self, number: GroupNumber, jobs: &Store, rates: Option<&GroupRates>) {
         self.catch_up(number, jobs);
+        self.settle(number, jobs, rates);
+    }
+
+    /// As [`Groups::refresh`], of a group of the current round.
+    pub(super) fn settle(&mut self, number: GroupNumber, jobs: &Store, rates: Option<&GroupRates>) {
         let (at, round) = (self.standing(number, jobs, rates), self.round);
         let group = self.get(number);
         if group.stands_at(at, round) {
@@ -225,14 +230,15 @@ impl Groups {
         let Some(number) = jobs.job(handle).group() else {
             return HeldByGroup::default();
         };
-        let Group { reserved, line, .. } = self.get(number);
+        let group = self.get(number);
+        let Group { reserved, line, .. } = group;
         let is_first = || line.head(jobs).is_some_and(|head| head.handle == handle);
         let opens = self.opens_ms(handle, jobs.weight_of(handle), now, jobs, rates);
         let own = self.own(number);
         let paused = own.map_or(0, |own| own.paused_until);
         HeldByGroup {
             paused: Some(paused).filter(|&until| until > now.ms()),
-            max: self.is_full_by(number, own).then_some(*reserved),
+            max: self.is_full_by(group, own).then_some(*reserved),
             until: Some(opens).filter(|&opens| opens > now.ms()),
             fifo: self.is_fifo && (*reserved > 0 || !is_first()),
         }

@@ -2,7 +2,7 @@
 
 use super::Jobs;
 use crate::queue::effect::Change;
-use crate::queue::job::{Handle, Place};
+use crate::queue::job::{GroupNumber, Handle, Place};
 use crate::queue::state::position::{EndsAt, Fate, Position};
 use crate::queue::state::schedule::OrderKey;
 use crate::queue::state::store::{Id, NewJob, Status};
@@ -63,17 +63,27 @@ impl Jobs {
         must(there, "a TTL that is on no list");
     }
 
-    /// Stores a new job, and puts it into the schedule: one without a group, a rule and a TTL, where all are plain.
+    /// Stores a new job, and puts it into the schedule: one without a rule and a TTL, where all are plain.
     #[inline(always)]
-    pub fn put(&mut self, job: &NewJob<'_>, id: Id<'_>, hint: Option<&InsertHint<u64>>) {
-        let handle = self.store.insert(job, id, None);
+    pub fn put<const GROUPED: bool>(
+        &mut self,
+        job: &NewJob<'_>,
+        id: Id<'_>,
+        group: Option<GroupNumber>,
+        hint: Option<&InsertHint<u64>>,
+    ) -> (Handle, OrderKey) {
+        let new = self.store.insert(job, id, group);
         let at = OrderKey {
             priority: job.terms.priority,
             due: job.due,
         };
         let store = &self.store;
-        let seq = |handle| store.job(handle).seq();
-        self.schedule.insert(at, handle, false, hint, seq);
+        let seq = |handle| match GROUPED && handle == new {
+            true => job.seq,
+            false => store.job(handle).seq(),
+        };
+        self.schedule.insert(at, new, GROUPED, hint, seq);
+        (new, at)
     }
 
     /// Puts a job into its lists, except those of TTLs.

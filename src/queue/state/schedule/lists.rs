@@ -84,6 +84,7 @@ impl Lists {
     }
 
     /// `seq` gives the order of adding, by which equal keys are ordered.
+    #[inline(always)]
     pub fn insert(
         &mut self,
         at: OrderKey,
