@@ -40,14 +40,18 @@ fn right(sabotage: Sabotage) -> Option<(Shape, u64)> {
         return Option::None;
     };
     Some(match fault {
+        RateToldByOne | TouchCostIgnored => (shapes::COSTS, 2),
         CostlyArePassed | CostsIgnored | OwnRateIgnored => (shapes::COSTS, 4),
-        EndsUnheard | OnDeadIgnored | ProgressOutlivesKick => (shapes::FLOWS, 1),
-        GivenBackIsLost => (shapes::FLOWS, 3),
+        EndsUnheard | OnDeadIgnored | ProgressOutlivesKick | ResultsOutliveReplaced => {
+            (shapes::FLOWS, 1)
+        }
+        GivenBackIsLost | ResultsOfLateWeighAgain => (shapes::FLOWS, 3),
         DeathAnswersSuccessor | FirstEndEnough => (shapes::FLOWS, 4),
         DedupeShortens => (shapes::STEPS_BACK, 2),
         AwaitLooksNotAgain | KeepOutlivesRenewal => (shapes::RECURRING_STEPS, 5),
         RateOneUsShort => (shapes::RECURRING, 2),
         ExpiryUncounted => (shapes::RECURRING, 4),
+        WindowOutlivesRate => (shapes::DONE, 1),
         GroupLenIgnored => (shapes::DONE, 2),
         WeightIgnored => (shapes::DONE, 3),
         FifoOvertaken => (shapes::GROUPS, 5),
