@@ -1,6 +1,7 @@
 package io.github.redisdq;
 
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 
@@ -15,6 +16,21 @@ public interface Connector extends AutoCloseable {
      * {@code patience} is how long the slowest reply may take; null: the client's own timeout.
      */
     List<Object> call(List<byte[][]> commands, Duration patience);
+
+    /** As {@link #call}, for commands without a key, on the server that has this one. */
+    default List<Object> callAt(byte[] key, List<byte[][]> commands) {
+        Line line = connect(key, Duration.ofSeconds(5));
+        try {
+            line.send(commands);
+            List<Object> replies = new ArrayList<>();
+            while (replies.size() < commands.size()) {
+                replies.add(line.read());
+            }
+            return replies;
+        } finally {
+            line.cut();
+        }
+    }
 
     /** Which word of a command is its key, which decides the node of a cluster that gets it. */
     static int keyAt(byte[][] words) {

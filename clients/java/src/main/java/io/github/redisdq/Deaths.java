@@ -20,7 +20,6 @@ import java.util.regex.Pattern;
 final class Deaths {
     static final int MOST = 1000; // that wait for the hooks
     private static final int PAGE = 100;
-    private static final Duration ANSWER = Duration.ofSeconds(5);
 
     /** Reasons of the server. All others were said in a NACK, whose sender heard of the death. */
     private static final Pattern BY_TIME = Pattern.compile("lease ended|after .*: (dead|deleted|expired)", Pattern.DOTALL);
@@ -265,20 +264,16 @@ final class Deaths {
     }
 
     private long serverMs(Place place) {
-        Wire wire = new Wire(place.queue.connector(), place.key, ANSWER, () -> {}); // the commands have no key
-        try {
-            List<Object> replies = wire.ask(List.of(new Words("DQ.CLOCK").add("GET").all(), new Words("TIME").all()));
-            if (replies.get(0) instanceof Long ofTests) {
-                return ofTests;
-            }
-            if (replies.get(1) instanceof RefusedException said) {
-                turnOff(said, "TIME");
-            }
-            List<Object> time = Reply.list(replies.get(1));
-            return mayLook ? Long.parseLong(Reply.text(time.get(0))) * 1000 + Long.parseLong(Reply.text(time.get(1))) / 1000 : 0;
-        } finally {
-            wire.close();
+        List<byte[][]> asked = List.of(new Words("DQ.CLOCK").add("GET").all(), new Words("TIME").all());
+        List<Object> replies = place.queue.connector().callAt(place.key, asked);
+        if (replies.get(0) instanceof Long ofTests) {
+            return ofTests;
         }
+        if (replies.get(1) instanceof RefusedException said) {
+            turnOff(said, "TIME");
+        }
+        List<Object> time = Reply.list(replies.get(1));
+        return mayLook ? Long.parseLong(Reply.text(time.get(0))) * 1000 + Long.parseLong(Reply.text(time.get(1))) / 1000 : 0;
     }
 
     /** Looks no longer, if the server forbids it; throws what passes. */

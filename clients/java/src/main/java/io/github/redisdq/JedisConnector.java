@@ -12,6 +12,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.function.Function;
+import java.util.stream.IntStream;
 import redis.clients.jedis.Connection;
 import redis.clients.jedis.DefaultJedisClientConfig;
 import redis.clients.jedis.HostAndPort;
@@ -139,7 +140,8 @@ public final class JedisConnector implements Connector {
         Object[] replies = new Object[commands.size()];
         for (List<Integer> group : nodes.values()) {
             for (int from = 0; from < group.size(); from += AT_A_TIME) {
-                exchange(commands, group.subList(from, Math.min(group.size(), from + AT_A_TIME)), patience, replies);
+                List<Integer> some = group.subList(from, Math.min(group.size(), from + AT_A_TIME));
+                exchange(Connector.keyOf(commands.get(some.get(0))), commands, some, patience, replies);
             }
         }
         for (int at = 0; at < replies.length; at++) {
@@ -150,8 +152,15 @@ public final class JedisConnector implements Connector {
         return new ArrayList<>(Arrays.asList(replies));
     }
 
-    private void exchange(List<byte[][]> commands, List<Integer> which, Duration patience, Object[] replies) {
-        try (Connection connection = connectionFor(Connector.keyOf(commands.get(which.get(0))))) {
+    @Override
+    public List<Object> callAt(byte[] key, List<byte[][]> commands) {
+        Object[] replies = new Object[commands.size()];
+        exchange(key, commands, IntStream.range(0, replies.length).boxed().toList(), null, replies);
+        return Arrays.asList(replies);
+    }
+
+    private void exchange(byte[] key, List<byte[][]> commands, List<Integer> which, Duration patience, Object[] replies) {
+        try (Connection connection = connectionFor(key)) {
             if (patience != null) {
                 connection.setSoTimeout((int) patience.toMillis());
             }

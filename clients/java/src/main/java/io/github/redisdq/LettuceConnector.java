@@ -12,6 +12,7 @@ import io.lettuce.core.TimeoutOptions;
 import io.lettuce.core.api.StatefulConnection;
 import io.lettuce.core.cluster.RedisClusterClient;
 import io.lettuce.core.cluster.SlotHash;
+import io.lettuce.core.cluster.api.StatefulRedisClusterConnection;
 import io.lettuce.core.cluster.models.partitions.RedisClusterNode;
 import io.lettuce.core.codec.ByteArrayCodec;
 import io.lettuce.core.output.CommandOutput;
@@ -150,6 +151,20 @@ public final class LettuceConnector implements Connector {
         } catch (DqException error) {
             connection.closeAsync(); // the next call makes another one
             throw error;
+        }
+    }
+
+    @Override
+    public List<Object> callAt(byte[] key, List<byte[][]> commands) {
+        if (!(shared() instanceof StatefulRedisClusterConnection<byte[], byte[]> cluster)) {
+            return call(commands, null);
+        }
+        RedisClusterNode node = cluster.getPartitions().getPartitionBySlot(SlotHash.getSlot(key));
+        try {
+            StatefulConnection<byte[], byte[]> there = cluster.getConnection(node.getNodeId());
+            return exchange(new LettuceLine(there, there.getTimeout()), commands);
+        } catch (RedisException error) {
+            throw unreachable(error);
         }
     }
 

@@ -16,9 +16,11 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -247,6 +249,52 @@ class ProgramsTest {
             System.setErr(before);
         }
         return log.toString(StandardCharsets.UTF_8);
+    }
+
+    private Connector counting(AtomicInteger connects) {
+        return (Connector) Proxy.newProxyInstance(getClass().getClassLoader(), new Class<?>[] {Connector.class}, (self, method, words) -> {
+            connects.addAndGet(method.getName().equals("connect") ? 1 : 0);
+            return method.invoke(queue.connector(), words);
+        });
+    }
+
+    @Test
+    void aLookOpensNoConnection() {
+        AtomicInteger connects = new AtomicInteger();
+        Worker worker = Worker.on(DqQueue.on(counting(connects), "q")).handler(counting()).hooks(new Dead()).build();
+        worker.drain();
+        int before = connects.get();
+        worker.drain();
+        assertEquals(before, connects.get());
+    }
+
+    @Test
+    @Timeout(60)
+    void deathsThatFoundNoRoomAreFoundLater(Clock clock) throws InterruptedException {
+        CountDownLatch hangs = new CountDownLatch(1);
+        CountDownLatch called = new CountDownLatch(1);
+        List<String> told = Collections.synchronizedList(new ArrayList<>());
+        Hooks hooks = new Hooks() {
+            @Override
+            public void dead(String queue, JobInfo job) {
+                called.countDown();
+                Guard.call(hangs::await);
+                told.add(job.id());
+            }
+        };
+        Duration often = Duration.ofSeconds(1); // it looks each lease
+        Worker worker = Worker.on(queue).handler(Handler.of(ProgramsTest::fail).kind("sell").lease(often)).hooks(hooks).build();
+        List<String> all = new ArrayList<>(add(Deaths.MOST + 500, JobOptions.create().kind("sell").attempts(1)));
+        queue.pop(all.size(), MINUTE);
+        worker.start();
+        clock.advance(MINUTE);
+        called.await();
+        all.addAll(add(500, JobOptions.create().kind("sell")));
+        WorkerTest.until(() -> queue.len(State.DEAD) == all.size());
+        hangs.countDown();
+        WorkerTest.until(() -> told.size() >= all.size());
+        worker.close();
+        assertEquals(all.stream().sorted().toList(), told.stream().sorted().toList());
     }
 
     /** After a failover. */

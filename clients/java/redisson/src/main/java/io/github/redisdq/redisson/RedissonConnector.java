@@ -151,6 +151,14 @@ public final class RedissonConnector implements Connector {
         return Arrays.asList(replies);
     }
 
+    @Override
+    public List<Object> callAt(byte[] key, List<byte[][]> commands) {
+        RedisClient node = node(key);
+        RedissonLine line = new RedissonLine(shared(node), Duration.ofMillis(node.getCommandTimeout()));
+        line.send(commands);
+        return commands.stream().map(words -> answer(line, words)).toList();
+    }
+
     private Object answer(RedissonLine line, byte[][] words) {
         try {
             Object reply = line.read();
