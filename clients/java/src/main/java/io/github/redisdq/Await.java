@@ -7,6 +7,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.function.Function;
+import java.util.function.Supplier;
 
 /** Waits for the futures of client libraries, with the same exceptions for all of them. */
 final class Await {
@@ -26,7 +27,7 @@ final class Await {
 
     /** Waits for a reply. {@code failed} turns an error into the reply, or throws. A patience of 0 is without limit. */
     static Object answer(CompletableFuture<?> next, Duration patience, Function<Throwable, Object> failed) {
-        String late = "no answer within " + patience.toMillis() + " ms";
+        Supplier<String> late = () -> "no answer within " + patience.toMillis() + " ms";
         return by(() -> patience.isZero() ? next.get() : inTime(next, patience), late, failed);
     }
 
@@ -42,7 +43,7 @@ final class Await {
     /** Waits for a connection. {@code otherwise} disposes of one that comes too late. */
     static <T> T connection(
             CompletableFuture<T> next, Duration limit, Function<Throwable, DqException> failed, Runnable otherwise) {
-        String late = "no connection within " + limit.toMillis() + " ms";
+        Supplier<String> late = () -> "no connection within " + limit.toMillis() + " ms";
         boolean isThere = false;
         try {
             T connection = by(() -> next.get(limit.toMillis(), TimeUnit.MILLISECONDS), late, error -> {
@@ -57,13 +58,13 @@ final class Await {
         }
     }
 
-    private static <T> T by(Wait<T> wait, String late, Function<Throwable, T> failed) {
+    private static <T> T by(Wait<T> wait, Supplier<String> late, Function<Throwable, T> failed) {
         try {
             return wait.end();
         } catch (ExecutionException error) {
             return failed.apply(error.getCause());
         } catch (TimeoutException error) {
-            throw new DqException(late, error);
+            throw new DqException(late.get(), error);
         } catch (CancellationException error) {
             throw new DqException("the connection was lost", error);
         } catch (InterruptedException error) {
