@@ -15,6 +15,7 @@ import (
 const (
 	mostDeaths   = 1000 // that wait for the hook
 	mostKnown    = 10_000
+	setBackMs    = 1000 // from so much on a server's clock that is behind was set back
 	deathsAtOnce = 100
 	usualLook    = time.Minute // where no lease is said
 	shortestLook = time.Second
@@ -308,12 +309,12 @@ func (d *deaths) locate(place *deathPlace) (now int64, err error) {
 		case <-d.ending:
 		}
 	}
+	behind := place.began + time.Since(place.beganAt).Milliseconds() - now
 	switch {
 	case place.beganAt.IsZero():
 		place.from = now - time.Since(d.begun).Milliseconds()
-	case now < max(place.began, place.from): // by this clock, the last look began earlier
-		behind := place.began + time.Since(place.beganAt).Milliseconds() - now
-		place.from = max(0, min(place.from, place.began)-max(0, behind))
+	case behind > setBackMs || now < place.from: // by this clock, the last look began earlier
+		place.from = max(0, min(place.from, place.began-max(0, behind)))
 	}
 	place.began, place.beganAt = now, time.Now()
 	return now, nil

@@ -12,6 +12,8 @@ export const MOST = 1000;
 export const PAGE = 100;
 /** How many deaths of a queue are remembered, so that the hook is called once for each. */
 const KNOWN = 10_000;
+/** From so much on a server's clock that is behind was set back. */
+const SET_BACK_MS = 1000;
 /** Reasons of the server. All others were said in a NACK, whose sender heard of the death. */
 const BY_TIME = /^(lease ended|after .*: (dead|deleted|expired))$/s;
 
@@ -99,10 +101,11 @@ export class Deaths {
   private begin(nowMs: number, now: number): void {
     if (this.began === Infinity) {
       this.fromMs = nowMs;
-    } else if (nowMs < Math.max(this.beganMs, this.fromMs)) {
-      // The server's clock was set back, as by a failover: by this one, the last look began earlier.
+    } else {
       const behindMs = this.beganMs + Math.round(now - this.began) - nowMs;
-      this.fromMs = Math.max(0, Math.min(this.fromMs, this.beganMs) - Math.max(0, behindMs));
+      // The server's clock was set back, as by a failover: by this one, the last look began earlier.
+      const isSetBack = behindMs > SET_BACK_MS || nowMs < this.fromMs;
+      if (isSetBack) this.fromMs = Math.max(0, Math.min(this.fromMs, this.beganMs - Math.max(0, behindMs)));
     }
     [this.beganMs, this.began, this.isLooking] = [nowMs, now, true];
     [this.atMs, this.past] = [this.fromMs, 0];

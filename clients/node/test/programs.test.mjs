@@ -159,6 +159,14 @@ test('deaths are found by a clock that was set back', () => {
   }
 });
 
+test('deaths are found by a clock that was set back right after the first look', () => {
+  const list = [];
+  const deaths = new Deaths(Buffer.from('q'), 60_000, { room: 1000, add: (death) => list.push(death) > 0 });
+  look(deaths, list, [], 5_000_000, 0);
+  const rows = [[Buffer.from('first'), null, 4_971_000]];
+  assert.deepEqual(look(deaths, list, rows, 5_030_000, 60_000), [['first', false]]);
+});
+
 test('deaths that find no room are found again, each once', () => {
   const list = [];
   const waiting = {

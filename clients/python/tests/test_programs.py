@@ -218,7 +218,7 @@ def test_deaths_are_found_once_however_many_there_are_and_when(told):
     told.server = {b"%05d" % n: (at + n // 2500, b"lease ended") for n in range(4 * MOST + 1)}
     told.server[b"old"] = (999_000, b"lease ended")
     told.server[b"said"] = (at, b"no such order")
-    told.time = 1030
+    told.time = 1060
     told.look(65.0)
     while told.waiting:
         assert len(told.waiting) <= MOST
@@ -257,7 +257,7 @@ def test_deaths_that_find_no_room_are_looked_for(told):
 
 def test_deaths_that_a_look_passed_before_it_was_for_them_are_told(told):
     told.server = {b"%05d" % n: (1_001_000, b"lease ended") for n in range(MOST + PAGE)}
-    told.time = 1030
+    told.time = 1060
     told.look(65.0)
     assert told.deaths.next_at > 1e9, "it waits for room"
     told.server[b"x"] = (1_001_500, b"no such order")
@@ -296,6 +296,14 @@ def test_deaths_are_found_by_a_clock_that_was_set_back(told, by):
     told.look(245.0)
     told.call()
     assert told.seen == [b"before", b"first", b"second"]
+
+
+def test_deaths_are_found_by_a_clock_that_was_set_back_right_after_the_first_look(told):
+    told.server[b"first"] = (971_000, b"lease ended")
+    told.time = 1030
+    told.look(65.0)
+    told.call()
+    assert told.seen == [b"first"]
 
 
 def test_what_is_remembered_of_a_clock_that_was_set_back_hides_no_death(told):

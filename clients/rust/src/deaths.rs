@@ -18,6 +18,8 @@ use tokio::sync::Notify;
 const PAGE: usize = 100;
 /// How many deaths of a queue are remembered, so that the hook is called once for each.
 const KNOWN: usize = 10_000;
+/// From so much on a server's clock that is behind was set back.
+const SET_BACK_MS: i64 = 1000;
 
 /// A queue, or one of its shards.
 pub(crate) struct Place {
@@ -168,12 +170,13 @@ impl Finder {
     fn since(&mut self, began: i64, now: Instant) -> i64 {
         match self.began {
             None => self.from = began,
-            Some((last, at)) if began < last.max(self.from) => {
-                // The server's clock was set back, as by a failover: by this one, the last look began earlier.
+            Some((last, at)) => {
                 let behind = last + values::ms(now - at) as i64 - began;
-                self.from = (self.from.min(last) - behind.max(0)).max(0);
+                if behind > SET_BACK_MS || began < self.from {
+                    // The server's clock was set back, as by a failover: by this one, the last look began earlier.
+                    self.from = self.from.min(last - behind.max(0)).max(0);
+                }
             }
-            Some(_) => {}
         }
         self.began = Some((began, now));
         self.from
@@ -264,10 +267,17 @@ mod tests {
         assert_eq!(look(5_000_000, 0), 5_000_000);
         assert_eq!(look(5_060_000, 60), 5_000_000);
         // By 90 s: what died right after the last look did so at 4 970 000.
-        assert_eq!(look(5_030_000, 120), 4_910_000);
+        assert_eq!(look(5_030_000, 120), 4_970_000);
         assert_eq!(look(5_090_000, 180), 4_970_000);
         finder.from = 6_000_000; // of deaths by a clock that was ahead
         let at = start + Duration::from_secs(240);
         assert_eq!(finder.since(5_150_000, at), 5_090_000);
+        // By less than has passed since the first look.
+        finder.began = None;
+        assert_eq!(finder.since(5_000_000, start), 5_000_000);
+        assert_eq!(
+            finder.since(5_030_000, start + Duration::from_secs(60)),
+            4_970_000
+        );
     }
 }

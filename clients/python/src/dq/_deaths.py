@@ -27,6 +27,9 @@ PAGE = 100
 KNOWN = 10_000
 """How many deaths of a queue are remembered, so that the hook is called once for each."""
 
+SET_BACK_MS = 1000
+"""From so much on a server's clock that is behind was set back."""
+
 _BY_TIME = re.compile(rb"lease ended|after .*: (dead|deleted|expired)", re.DOTALL)
 """Reasons of the server. All others were said in a NACK, whose sender heard of the death."""
 
@@ -113,10 +116,11 @@ class Deaths:
     def _begin(self, now_ms: int, now: float) -> None:
         if self._began == math.inf:
             self._from_ms = now_ms
-        elif now_ms < max(self._began_ms, self._from_ms):
-            # The server's clock was set back, as by a failover: by this one, the last look began earlier.
+        else:
             behind_ms = self._began_ms + round((now - self._began) * 1000) - now_ms
-            self._from_ms = max(0, min(self._from_ms, self._began_ms) - max(0, behind_ms))
+            if behind_ms > SET_BACK_MS or now_ms < self._from_ms:
+                # The server's clock was set back, as by a failover: by this one, the last look began earlier.
+                self._from_ms = max(0, min(self._from_ms, self._began_ms - max(0, behind_ms)))
         self._began_ms, self._began, self._is_looking = now_ms, now, True
         self._at_ms, self._past = self._from_ms, 0
         self._takes_all, self._is_short = self._is_short, False

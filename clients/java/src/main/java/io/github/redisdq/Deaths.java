@@ -20,6 +20,7 @@ import java.util.regex.Pattern;
 final class Deaths {
     static final int MOST = 1000; // that wait for the hooks
     private static final int PAGE = 100;
+    private static final long SET_BACK_MS = 1000; // from so much on a server's clock that is behind was set back
 
     /** Reasons of the server. All others were said in a NACK, whose sender heard of the death. */
     private static final Pattern BY_TIME = Pattern.compile("lease ended|after .*: (dead|deleted|expired)", Pattern.DOTALL);
@@ -254,9 +255,11 @@ final class Deaths {
         long now = times.computeIfAbsent(there, it -> serverMs(place));
         if (place.fromMs < 0) {
             place.fromMs = Math.max(0, now - (System.nanoTime() - begun) / 1_000_000);
-        } else if (now < Math.max(place.beganMs, place.fromMs)) { // after a failover: by this clock, the last look began earlier
+        } else {
             long behindMs = place.beganMs + (System.nanoTime() - place.beganNs) / 1_000_000 - now;
-            place.fromMs = Math.max(0, Math.min(place.fromMs, place.beganMs) - Math.max(0, behindMs));
+            if (behindMs > SET_BACK_MS || now < place.fromMs) { // after a failover: by this clock, the last look began earlier
+                place.fromMs = Math.max(0, Math.min(place.fromMs, place.beganMs - Math.max(0, behindMs)));
+            }
         }
         place.beganMs = now;
         place.beganNs = System.nanoTime();
