@@ -1,7 +1,7 @@
 // The stream of the reader: all queues, and then their changes. And the questions that views ask besides.
 
 export const rows = new Map();
-export const state = { head: null, may: false, actions: false, isReplica: false, user: null, session: false, server: null, tab: 0, link: "new", behind: 0, held: false };
+export const state = { head: null, may: false, actions: false, isReplica: false, user: null, session: false, server: null, tab: 0, hellos: 0, link: "new", behind: 0, held: false };
 const listeners = new Set();
 
 export function listen(listener) {
@@ -37,6 +37,9 @@ function take(message) {
     state.session = message.session;
     state.server = message.server;
     seen = "";
+    // A board that was started anew has read nothing yet.
+    state.hellos++;
+    if (state.head) state.head.whole = false;
     return;
   }
   if (message.kind === "all") rows.clear();

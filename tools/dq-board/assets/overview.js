@@ -32,7 +32,7 @@ export function overview(main) {
     h("section", { class: "card", "aria-label": "What needs a look" }, h("div", { class: "card-head" }, title), needy, calm, wrong),
     h("section", { class: "card", "aria-label": "All queues in the last hour" }, h("div", { class: "card-head" }, h("h2", {}, "The last hour")), told, h("div", { class: "drawing" }, drawing), legend)));
   // Once it has looked at all queues, the board finds new ones as they come.
-  let isWhole = false;
+  let [isWhole, hellos] = [false, 0];
   let last = null;
   const followed = live.follow(async (signal) => ({ isWhole, ...(await live.look("overview", "", signal)) }), (answer, error) => {
     put(wrong, error ?? "");
@@ -40,6 +40,7 @@ export function overview(main) {
   }, { every: EVERY_MS });
 
   function update() {
+    if (hellos !== live.state.hellos) [hellos, isWhole, last] = [live.state.hellos, false, null];
     if (isWhole) return;
     isWhole = Boolean(live.state.head?.whole);
     if (isWhole) followed.now();
