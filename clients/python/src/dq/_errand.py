@@ -104,9 +104,12 @@ class Outcomes(deque[Outcome]):
         """All jobs of a queue that are done without a result share one ACK."""
         parts: deque[Part] = deque()
         done: dict[bytes, Part] = {}
-        while self and count > 0:
+        while count > 0:
             count -= 1
-            outcome = self.popleft()
+            try:
+                outcome = self.popleft()
+            except IndexError:  # two threads take: another may have had the last
+                break
             others = done.get(outcome.delivery.key) if outcome.is_plain else None
             if others is not None:
                 others.append(outcome)
