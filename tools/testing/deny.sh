@@ -11,7 +11,8 @@ folders=$(git ls-files '*Cargo.lock' | xargs -n 1 dirname)
 # All versions of a crate but one must be among those that tools/lint/deny.toml skips.
 twice() { # folder of Cargo.toml
     "$CARGO" tree --quiet --locked --manifest-path "$1/Cargo.toml" --workspace --all-features --duplicates --edges normal,build --depth 0 --prefix none \
-        --target x86_64-unknown-linux-gnu | sed -nE 's/^(\S+) v([0-9.]+).*/\1 \2/p' | sort -u |
+        --target x86_64-unknown-linux-gnu >"$target/twice" || return
+    sed -nE 's/^(\S+) v([0-9.]+).*/\1 \2/p' "$target/twice" | sort -u |
         awk -v where="$1" -F '[" @]+' 'FNR == NR { if (/crate = .*@/) skips[$5 "@" $6]; next }
             { is_skipped = 0; for (skip in skips) is_skipped += index($1 "@" $2 ".", skip ".") == 1
               if (!is_skipped && $1 in kept && kept[$1] != $2) { print where ": " $1 " " kept[$1] " and " $2; bad = 1 }
