@@ -1,8 +1,7 @@
 //! DQ.AWAIT key timeout id [id ...] | IDS n id [id ...]
 
-use super::parse::{at_least, Ids};
+use super::parse::{at_least, end_of_wait, Ids};
 use super::query_jobs;
-use super::timeout::end_of_wait;
 use crate::server::api::{Args, Ctx, Refusal};
 use crate::server::awaits::{block_for_ends, report_of, AwaitedId, Report};
 use crate::server::clock::real;

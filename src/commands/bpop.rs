@@ -1,10 +1,10 @@
 //! DQ.BPOP key [key ...] timeout [COUNT n [FILL m ms]] [TTR ms | LEASE ms] [NOACK] [WITHDUE] [WITHRESULTS] [WITHSTEPS] [WITHTERMS]
 
 use super::parse::{
-    out_of_range, positive, positive_millis, syntax_error, wrong_arity, Options, Words,
+    end_of_wait, out_of_range, positive, positive_millis, syntax_error, timeout, wrong_arity,
+    Options, Words,
 };
 use super::syntax::options;
-use super::timeout::{end_of_wait, parsed};
 use super::{change_open, reply_delivery, Waiting};
 use crate::queue::budget::EXPIRE_BUDGET;
 use crate::queue::clock::Now;
@@ -209,7 +209,7 @@ fn request(ctx: Ctx<'_>, args: Args<'_>, first: usize) -> Result<PopRequest, Ref
 /// timeout was forgotten.
 fn is_like_number(arg: &[u8]) -> bool {
     let first = arg.first().unwrap_or(&b'0');
-    first.is_ascii_digit() || b"+-. ".contains(first) || parsed(arg).is_some()
+    first.is_ascii_digit() || b"+-. ".contains(first) || timeout(arg).is_some()
 }
 
 /// Without this error the option's word would be a key, and the client would wait on it.

@@ -2,9 +2,8 @@
 
 use super::change;
 use super::deliveries::Deliveries;
-use super::parse::{positive_millis, unexpected, Options};
+use super::parse::{end_of_wait, positive_millis, unexpected, Options};
 use super::syntax::options;
-use super::timeout::end_of_wait;
 use crate::queue::claim::Claim;
 use crate::server::api::{Args, Ctx, OwnString, Refusal};
 use crate::server::awaits::block_for_leases;

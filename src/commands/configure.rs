@@ -12,6 +12,7 @@ use super::syntax::options;
 use super::{change, change_or_create, open, query};
 use crate::queue::attr::Attr;
 use crate::queue::clock::Now;
+use crate::queue::configure::{paused_shown, GroupChange};
 use crate::queue::job::RATE_MAX;
 use crate::queue::settings::{Rate, SettingsChange};
 use crate::queue::Queue;
@@ -129,7 +130,7 @@ fn reply(ctx: Ctx<'_>, queue: &Queue, now: Now) {
         fields.integer("donettl", done.ttl_ms as i64);
         fields.integer("donebytes", done.bytes as i64);
         fields.integer("history", settings.history as i64);
-        fields.integer("paused", queue.paused(now));
+        fields.integer("paused", paused_shown(queue.paused_until(), now));
     });
 }
 
@@ -147,11 +148,11 @@ pub fn pause(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
             return Ok(queue.pause(ms, now, effects)?);
         };
         // At `maxmemory` every group that has jobs can be stopped, and none comes by it.
-        let groups = queue.groups();
+        let groups = queue.parts().groups();
         if groups.is_none_or(|it| it.named(name, queue.jobs()).is_none()) {
             need_room(ctx)?;
         }
-        Ok::<(), Refusal>(queue.pause_group(name, ms, now, effects)?)
+        Ok::<(), Refusal>(queue.change_group(name, GroupChange::Pause(ms), now, effects)?)
     })??;
     ctx.reply_simple(c"OK");
     Ok(())
@@ -175,9 +176,13 @@ pub fn resume(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     at_least(args, 2)?;
     let group = group_from(args, 2)?;
     change(ctx, args, |queue, now, effects| match group {
-        Some(name) => queue.resume_group(name, now, effects),
-        None => queue.resume(now, effects),
-    })?;
+        Some(name) => queue.change_group(name, GroupChange::Resume, now, effects),
+        None => {
+            queue.resume(now, effects);
+            Ok(())
+        }
+    })?
+    .transpose()?;
     ctx.reply_simple(c"OK");
     Ok(())
 }

@@ -6,7 +6,7 @@ use super::parse::{at_least, exactly, natural, out_of_range, syntax_error, Optio
 use super::syntax::options;
 use super::{change, change_or_create, query};
 use crate::queue::clock::Now;
-use crate::queue::configure::paused_shown;
+use crate::queue::configure::{paused_shown, GroupChange};
 use crate::queue::job::check_group_name;
 use crate::queue::overdue::GroupSeen;
 use crate::queue::settings::{GroupSettings, WEIGHT_MAX};
@@ -30,19 +30,20 @@ pub fn set(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     }
     if !clears {
         let open = open_with_room(ctx, args)?;
-        change_or_create(ctx, open, |queue, _, effects| {
-            if !queue.group_settings(name).any() {
+        change_or_create(ctx, open, |queue, now, effects| {
+            if !queue.parts().group_settings(queue.jobs(), name).any() {
                 need_room(ctx)?;
             }
-            Ok::<(), Refusal>(queue.set_group(name, new, effects)?)
+            Ok::<(), Refusal>(queue.change_group(name, GroupChange::Set(new), now, effects)?)
         })??;
     } else if new.any() {
         return Err(syntax_error("CLEAR cannot be combined with other options"));
     } else {
         check_group_name(name)?;
-        change(ctx, args, |queue, _, effects| {
-            queue.clear_group(name, effects)
-        })?;
+        change(ctx, args, |queue, now, effects| {
+            queue.change_group(name, GroupChange::Clear, now, effects)
+        })?
+        .transpose()?;
     }
     ctx.reply_simple(c"OK");
     Ok(())

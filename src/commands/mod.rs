@@ -36,7 +36,6 @@ pub mod step;
 mod syntax;
 pub mod table;
 pub mod test_clock;
-mod timeout;
 pub mod touch;
 pub mod unblock;
 

@@ -3,6 +3,7 @@
 use super::fields::Fields;
 use super::parse::exactly;
 use super::query;
+use crate::queue::configure::paused_shown;
 use crate::queue::overdue::At;
 use crate::queue::Queue;
 use crate::server::api::{Args, Ctx, Refusal};
@@ -34,11 +35,11 @@ fn reply(ctx: Ctx<'_>, queue: &Queue, at: At, waiting: usize) {
         fields.integer("dead", summary.dead as i64);
         fields.integer("blocked", summary.blocked as i64);
         fields.integer("done", summary.done as i64);
-        fields.integer("done-bytes", queue.done().bytes() as i64);
+        fields.integer("done-bytes", queue.parts().done().bytes() as i64);
         fields.integer_or_null("next-due", summary.next_due);
         fields.integer_or_null("oldest-ready-ms", summary.oldest_ready_ms);
         fields.integer("waiting-clients", waiting as i64);
-        fields.integer("paused", queue.paused(at.now));
+        fields.integer("paused", paused_shown(queue.paused_until(), at.now));
         fields.integer("bytes", queue.bytes() as i64);
         fields.integer("recurring", queue.jobs().recurring_len() as i64);
         fields.integer("groups", groups as i64);

@@ -7,16 +7,14 @@ pub use arguments::{Add, Condition};
 
 use super::after::{AfterThat, Moment};
 use super::attr::Attrs;
-use super::blocked::AddedAfter;
 use super::budget::EXPIRE_BUDGET;
 use super::clock::{Mint, Now};
 use super::effect::{Effect, How};
 use super::effects::Effects;
 use super::error::QueueError;
-use super::job::{Handle, Place};
 use super::recurring::rule::Next;
 use super::settings::{check_terms, Settings};
-use super::state::flows::{Arriving, Plan};
+use super::state::after::Arriving;
 use super::state::groups::{Groups, Sought};
 use super::state::moves::Known;
 use super::state::schedule::OrderKey;
@@ -74,7 +72,7 @@ impl Queue {
     ) -> Result<Option<&'a [u8]>, QueueError> {
         let group = add.group.filter(|_| GROUPED);
         let group = group.map(|name| self.jobs().hashed(name));
-        let groups = self.groups().filter(|_| GROUPED);
+        let groups = self.parts().groups().filter(|_| GROUPED);
         of_group(groups, group, Groups::prefetch_shard);
         let (due, expires) = add.instants(now)?;
         add.check_names()?;
@@ -117,7 +115,7 @@ impl Queue {
         out: &mut Effects,
     ) -> Result<Option<Cow<'a, [u8]>>, QueueError> {
         let group = add.group.map(|name| self.jobs().hashed(name));
-        of_group(self.groups(), group, Groups::prefetch_shard);
+        of_group(self.parts().groups(), group, Groups::prefetch_shard);
         let first = match add.recur {
             Some(_) => add.first(add.id.unwrap_or_default(), now, out)?,
             None => None,
@@ -125,7 +123,7 @@ impl Queue {
         let said = first.map(|first| Ok((first.due, first.expires)));
         let (due, expires) = said.unwrap_or_else(|| add.instants(now))?;
         add.check_names()?;
-        let shared = self.rest_of_settings();
+        let shared = with_rest(self.settings());
         let terms = &add.terms(self.settings(), rest_of(&shared));
         check_terms(terms)?;
         let priority = add.priority;
@@ -134,7 +132,7 @@ impl Queue {
         let hint = self
             .jobs()
             .prefetch_added(id, OrderKey { priority, due }, is_grouped);
-        of_group(self.groups(), group, Groups::prefetch_named);
+        of_group(self.parts().groups(), group, Groups::prefetch_named);
         self.make_room(add, now, out);
         let old = id.and_then(|id| self.find_unexpired(id, now, out));
         hint.iter()
@@ -146,31 +144,30 @@ impl Queue {
         let Some(admitted) = admitted else {
             return Ok(None);
         };
-        let group = of_group(self.groups(), group, Groups::seek);
-        self.check_counts(&admitted, group)?;
+        let group = of_group(self.parts().groups(), group, Groups::seek);
+        admitted.check_counts(group, (self.jobs(), self.parts()), self.settings())?;
         let name = self.name(add, &admitted, now, mint, out)?;
         let id = id.unwrap_or_else(|| self.jobs().hashed(&name));
-        if self.flows().is_some() {
-            self.note_moment(Moment::from(now));
-        }
+        self.note_moment(Moment::from(now));
         let mut job = NewJob {
             group: add.group,
             ..NewJob::scheduled(id.bytes, add.payload, (due, expires), terms)
         };
         match admitted {
             Admitted::After(old, plan) => {
-                let added = add.after_others(job, id, old, plan, now).into_iter();
-                added.for_each(|it| self.add_after(it, now, out));
+                if let Some((coming, after)) = add.after_others(job, id, plan.dies(), now) {
+                    self.commit_added_after(coming, old, (plan, &after), now, out);
+                    out.hold_back();
+                }
             }
-            Admitted::Behind(before) => {
-                let place = Place::Successor;
-                self.commit_followed(before, NewJob { place, ..job }, out);
+            Admitted::Behind(before) => self.commit_followed(before, job, out),
+            Admitted::Renews(_) => {
+                self.commit_recurring(job.came(add.recurs_from(None, &job)), out);
             }
-            Admitted::Renews(_) => self.add_recurring(&job, add, None, out),
             Admitted::New | Admitted::Replaces(_) if first.is_some() => {
                 // Again, as the id may have been generated since, and JITTER depends on it.
                 let first = add.first(&name, now, out)?;
-                self.add_recurring(&job, add, first, out);
+                self.commit_recurring(job.came(add.recurs_from(first, &job)), out);
             }
             Admitted::New | Admitted::Replaces(_) => {
                 let hint = hint.as_ref();
@@ -193,11 +190,15 @@ impl Queue {
         let mut drawn = *mint;
         let name = match add.id {
             Some(id) => Cow::Borrowed(id),
-            None => Cow::Owned(self.fresh_id(now, &mut drawn)),
+            None => Cow::Owned(fresh_id(self, now, &mut drawn)),
         };
         if self.settings().max_bytes != 0 {
             let len = (name.len() + add.payload.len()) as u64;
-            self.check_bytes(len, add.group, admitted)?;
+            let grown = admitted.growth(len, add.group, (self.jobs(), self.parts()));
+            let after = self.bytes().saturating_add_signed(grown);
+            if grown > 0 && after > self.settings().max_bytes {
+                return Err(QueueError::FullOfBytes);
+            }
         }
         if add.id.is_none() {
             *mint = drawn;
@@ -217,94 +218,88 @@ impl Queue {
         if self.settings().max_bytes != 0 {
             self.expire_overdue(now, EXPIRE_BUDGET, out);
             let len = (add.id.map_or(0, <[u8]>::len) + add.payload.len()) as u64;
-            let len_with = |it: &Self| len.saturating_add_signed(it.group_growth(add.group, &[]));
+            let len_with = |it: &Self| {
+                len.saturating_add_signed(it.parts().group_growth(it.jobs(), add.group, &[]))
+            };
             let is_full = |it: &Self| it.bytes() + len_with(it) > it.settings().max_bytes;
             self.expire_for_room(is_full, now, out);
         }
-        if self.groups().is_some() && self.has_past(now) {
+        if self.parts().groups().is_some() && self.has_past(now) {
             self.expire_for_turns(now, out);
-            self.expire_for_room(|it| it.room_in(add.group) == Some(0), now, out);
+            self.expire_for_room(
+                |it| it.parts().room_in(it.jobs(), add.group) == Some(0),
+                now,
+                out,
+            );
         }
         if add.after.is_some() {
             self.expire_some(EXPIRE_BUDGET, now, out);
         }
     }
-
-    /// Adds a job with a rule. Without `first` the existing job's current occurrence stays.
-    fn add_recurring(
-        &mut self,
-        job: &NewJob<'_>,
-        add: &Add<'_>,
-        first: Option<Next>,
-        out: &mut Effects,
-    ) {
-        let Some(recur) = &add.recur else {
-            return;
-        };
-        let rule = recur.rule.borrowed();
-        let how = match first {
-            Some(first) => How::Recurs { rule, first },
-            None => How::Renewed { rule },
-        };
-        self.commit_recurring(job.came(how), out);
-    }
-
-    /// A new id that no job of the queue has, and that is not in the dedupe window.
-    pub(super) fn fresh_id(&self, now: Now, mint: &mut Mint) -> Vec<u8> {
-        loop {
-            let id = mint.next_id(now);
-            let hashed = self.jobs().hashed(&id);
-            let is_held = self.jobs().find(hashed).is_some() || self.done().find(hashed).is_some();
-            if !is_held && self.remembered_until(&id).is_none() {
-                return id;
-            }
-        }
-    }
-
-    /// The settings, to be read while the queue changes, if they have a rest. Few have one, and counting one more owner
-    /// costs as much as an index lookup.
-    #[inline]
-    fn rest_of_settings(&self) -> Option<Arc<Settings>> {
-        let has_rest = !self.settings().rest.is_empty();
-        has_rest.then(|| Arc::clone(self.settings()))
-    }
 }
 
 impl<'a> Add<'a> {
-    /// The job as one that is after others. `None` without AFTER.
+    /// How a job with a rule comes. Without `first` the existing job's current occurrence stays.
+    fn recurs_from(&self, first: Option<Next>, job: &NewJob<'_>) -> How<'_> {
+        let rule = self.recur.as_ref().map(|recur| recur.rule.borrowed());
+        let (due, expires) = (job.due, job.life.expires);
+        match (rule, first) {
+            (Some(rule), Some(first)) => How::Recurs { rule, first },
+            (Some(rule), None) => How::Renewed { rule },
+            (None, _) => How::New { due, expires },
+        }
+    }
+
+    /// The job as one that is after others, and what it is after. `None` without AFTER.
     #[cold]
     fn after_others<'j>(
         &'j self,
         job: NewJob<'j>,
         id: Id<'j>,
-        old: Option<Handle>,
-        plan: Plan,
+        dies: bool,
         now: Now,
-    ) -> Option<AddedAfter<'j>> {
+    ) -> Option<(Arriving<'j>, AfterThat<'j>)> {
         let until = self.after.as_ref()?;
         let (due, is_timed) = match self.when {
             When::Delay(ms) => (ms, false),
             When::At(_) => (job.due, true),
         };
-        Some(AddedAfter {
-            coming: Arriving {
-                group: job.group,
-                id,
-                payload: job.payload,
-                due,
-                expires: job.life.expires,
-                terms: job.terms,
-            },
-            old,
-            plan,
-            after: AfterThat {
-                until,
-                at: Moment::from(now),
-                is_timed,
-                dies: false,
-            },
-        })
+        let coming = Arriving {
+            group: job.group,
+            id,
+            payload: job.payload,
+            due,
+            expires: job.life.expires,
+            terms: job.terms,
+        };
+        let after = AfterThat {
+            until,
+            at: Moment::from(now),
+            is_timed,
+            dies,
+        };
+        Some((coming, after))
     }
+}
+
+/// A new id that no job of the queue has, and that is not in the dedupe window.
+pub(super) fn fresh_id(queue: &Queue, now: Now, mint: &mut Mint) -> Vec<u8> {
+    loop {
+        let id = mint.next_id(now);
+        let hashed = queue.jobs().hashed(&id);
+        let is_held =
+            queue.jobs().find(hashed).is_some() || queue.parts().done().find(hashed).is_some();
+        if !is_held && queue.parts().remembered_until(queue.jobs(), &id).is_none() {
+            return id;
+        }
+    }
+}
+
+/// The settings, to be read while the queue changes, if they have a rest. Few have one, and counting one more owner
+/// costs as much as an index lookup.
+#[inline]
+fn with_rest(settings: &Arc<Settings>) -> Option<Arc<Settings>> {
+    (!settings.rest.is_empty()).then(|| Arc::clone(settings))
 }
 
 fn rest_of(settings: &Option<Arc<Settings>>) -> &Attrs<'static> {

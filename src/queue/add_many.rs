@@ -3,7 +3,7 @@
 //! First it checks that no job would be an error. Then each is added as if it were alone, and one effect records
 //! all of them.
 
-use super::add::{Add, Condition};
+use super::add::{fresh_id, Add, Condition};
 use super::after::Moment;
 use super::budget::EXPIRE_BUDGET;
 use super::clock::{Mint, Now};
@@ -100,7 +100,8 @@ impl Queue {
         }
         self.expire_for_turns(now, out);
         let is_full = |it: &Self| {
-            it.room_in(add.group)
+            it.parts()
+                .room_in(it.jobs(), add.group)
                 .is_some_and(|room| room < jobs.len() as u64)
         };
         for _ in 0..=jobs.len() / EXPIRE_BUDGET {
@@ -127,7 +128,8 @@ impl Queue {
             return Err(QueueError::TooManyJobs);
         }
         let (max_len, max_bytes) = (self.settings().max_len, self.settings().max_bytes);
-        let has_room = (self.room_in(add.group)).is_none_or(|room| jobs.len() as u64 <= room);
+        let has_room = (self.parts().room_in(self.jobs(), add.group))
+            .is_none_or(|room| jobs.len() as u64 <= room);
         let fits = has_room
             && (max_len == 0 || (self.jobs().live_len() + jobs.len()) as u64 <= max_len)
             && (max_bytes == 0 || self.bytes().saturating_add(most_bytes(add, jobs)) <= max_bytes);
@@ -151,7 +153,7 @@ impl<'a> Coming<'_, 'a> {
         let name = match job.id {
             Some(id) => Cow::Borrowed(id),
             None => {
-                let id = self.queue().fresh_id(now, mint);
+                let id = fresh_id(self.queue(), now, mint);
                 self.note_made(mint.id());
                 Cow::Owned(id)
             }
@@ -160,8 +162,10 @@ impl<'a> Coming<'_, 'a> {
         let id = id.unwrap_or_else(|| queue.jobs().hashed(&name));
         let old = queue.jobs().find(id);
         let place = old.map(|old| queue.jobs().job(old).place());
-        let finds_done = old.is_none() && queue.done().find(id).is_some();
-        if queue.refuses(condition, job.id, (place, finds_done), now) {
+        let finds_done = old.is_none() && queue.parts().done().find(id).is_some();
+        let found = (place, finds_done);
+        let parts = queue.parts();
+        if parts.refuses(queue.jobs(), condition, job.id, found, now) {
             return report(None);
         }
         self.put(old, id, job.payload);
@@ -201,14 +205,14 @@ impl<'q, 'a> Rehearsal<'q, 'a> {
     fn new(queue: &'q Queue, add: &'q Add<'a>, now: Now, mint: Mint) -> Self {
         let own_group = add
             .group
-            .and_then(|name| queue.groups()?.used(name, queue.jobs()));
+            .and_then(|name| queue.parts().groups()?.used(name, queue.jobs()));
         Rehearsal {
             queue,
             add,
             now,
             mint,
             len: queue.jobs().live_len() as u64,
-            room: queue.room_in(add.group),
+            room: queue.parts().room_in(queue.jobs(), add.group),
             bytes: queue.bytes() as i64,
             come: HashMap::new(),
             left: HashMap::new(),
@@ -234,12 +238,14 @@ impl<'q, 'a> Rehearsal<'q, 'a> {
             Some(_) => None,
             None => queue.jobs().find(hashed),
         };
-        let finds_done = old.is_none() && queue.done().find(hashed).is_some();
+        let finds_done = old.is_none() && queue.parts().done().find(hashed).is_some();
         let place = match come {
             Some(_) => Some(Place::Scheduled),
             None => old.map(|old| queue.jobs().job(old).place()),
         };
-        if queue.refuses(self.add.condition, job.id, (place, finds_done), self.now) {
+        let (condition, found) = (self.add.condition, (place, finds_done));
+        let parts = queue.parts();
+        if parts.refuses(queue.jobs(), condition, job.id, found, self.now) {
             return Ok(());
         }
         let grows = place.is_none_or(|place| place == Place::Dead);
@@ -247,7 +253,7 @@ impl<'q, 'a> Rehearsal<'q, 'a> {
             return Err(QueueError::Full);
         }
         self.len += u64::from(grows);
-        let of_group = |old| self.queue.group_of(old) == self.add.group;
+        let of_group = |old| self.queue.parts().group_of(self.queue.jobs(), old) == self.add.group;
         if grows || old.is_some_and(|old| !of_group(old)) {
             self.room = match self.room {
                 Some(0) => return Err(QueueError::GroupFull),
@@ -267,7 +273,7 @@ impl<'q, 'a> Rehearsal<'q, 'a> {
 
     fn fresh_id(&mut self) -> Vec<u8> {
         loop {
-            let id = self.queue.fresh_id(self.now, &mut self.mint);
+            let id = fresh_id(self.queue, self.now, &mut self.mint);
             if !self.come.contains_key(&id) {
                 return id;
             }
@@ -289,7 +295,7 @@ impl<'q, 'a> Rehearsal<'q, 'a> {
         for going in [Some(old), jobs.successor(old)].into_iter().flatten() {
             let group = jobs.job(going).group();
             if let Some(number) = group.filter(|_| group != self.own_group) {
-                let (jobs, name_len) = self.queue.group_jobs(number);
+                let (jobs, name_len) = self.queue.parts().group_jobs(number);
                 let left = self.left.entry(number).or_insert(jobs);
                 *left -= 1;
                 if *left == 0 {
@@ -302,7 +308,7 @@ impl<'q, 'a> Rehearsal<'q, 'a> {
 
     /// Bytes of results that go with the replaced job: of ended jobs that no other job is after.
     fn results_freed(&mut self, old: Option<Handle>) -> u64 {
-        let flows = old.zip(self.queue.flows());
+        let flows = old.zip(self.queue.parts().flows());
         flows.map_or(0, |(old, flows)| {
             flows.values_freed(old, &mut self.released)
         })

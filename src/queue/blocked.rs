@@ -9,31 +9,11 @@ use super::effects::Effects;
 use super::end::Cause;
 use super::error::QueueError;
 use super::job::{Handle, Place, State, LEASE_ENDED, REASON_MAX};
-use super::state::flows::{Arriving, Plan, Waiter};
+use super::state::after::Waiter;
 use super::state::store::Status;
 use super::Queue;
 
-/// A job to be added, whose AFTER has been checked.
-pub(super) struct AddedAfter<'a> {
-    pub coming: Arriving<'a>,
-    pub old: Option<Handle>,
-    pub plan: Plan,
-    pub after: AfterThat<'a>,
-}
-
 impl Queue {
-    pub(super) fn add_after(&mut self, added: AddedAfter<'_>, now: Now, out: &mut Effects) {
-        let AddedAfter {
-            coming,
-            old,
-            plan,
-            mut after,
-        } = added;
-        after.dies = plan.dies();
-        self.commit_added_after(coming, old, (plan, &after), now, out);
-        out.hold_back();
-    }
-
     /// Gives a job back until others have ended; returns its new state, or `None` if the claim matches no live job.
     pub fn nack_after(
         &mut self,
@@ -58,13 +38,16 @@ impl Queue {
         if job.recurring().is_some() || job.place() == Place::Dead {
             return Err(QueueError::AfterRule);
         }
-        let group = self.group_of(handle).map(<[u8]>::to_vec);
+        let group = self
+            .parts()
+            .group_of(self.jobs(), handle)
+            .map(<[u8]>::to_vec);
         let waiter = Waiter {
             id: nack.id,
             there: Some(handle),
             group: group.as_deref(),
         };
-        let plan = self.plan_after(&waiter, until)?;
+        let plan = self.parts().plan_after(self.jobs(), &waiter, until)?;
         let job = self.jobs().job(handle);
         let Some((due, attempts)) = nack.next_attempt(job, None, now) else {
             return Ok(None);
@@ -77,7 +60,9 @@ impl Queue {
             failure: nack.failure(now),
         };
         self.commit_job(handle, change, now, out);
-        self.note_claimed(nack.claim.is_token());
+        if let Some(departure) = self.last_departure() {
+            departure.is_claimed = nack.claim.is_token();
+        }
         let dies = plan.dies();
         let after = AfterThat {
             until,
@@ -97,55 +82,6 @@ impl Queue {
         };
         self.trim_dead_after(now.ms(), 1, now, out);
         Ok(state)
-    }
-
-    /// Carries out what ends have brought about for blocked jobs, at the end of a command within [`FOLLOWED`](super::budget::FOLLOWED). Returns how
-    /// many of the `left` steps are left.
-    #[inline]
-    pub fn follow_up(&mut self, left: usize, now: Now, out: &mut Effects) -> usize {
-        if self.flows().is_none() {
-            return left;
-        }
-        out.held_back(false);
-        self.follow_some(left, now, out)
-    }
-
-    #[cold]
-    fn follow_some(&mut self, budget: usize, now: Now, out: &mut Effects) -> usize {
-        let mut left = budget;
-        while left > 0 && self.has_flow_work() {
-            left = left.saturating_sub(self.carry_out_flows(left, now, out));
-        }
-        out.held_back(false);
-        left
-    }
-
-    /// Carries out some of the ends that blocked jobs have yet to learn of; returns what it took of a budget.
-    pub(super) fn carry_out_flows(&mut self, budget: usize, now: Now, out: &mut Effects) -> usize {
-        let stuck = self.commit_stuck(now, out);
-        let looked_at = stuck + self.commit_emptied(now, out);
-        looked_at + self.commit_steps(budget, now, out)
-    }
-
-    /// As [`Queue::tell_end`], of a job that is done, and perhaps kept.
-    #[cold]
-    pub(super) fn tell_done(
-        &mut self,
-        handle: Handle,
-        result: Option<&[u8]>,
-        now: Now,
-        out: &mut Effects,
-    ) {
-        let at = Moment::from(now);
-        self.note_moment(at);
-        self.commit_over(handle, Outcome::Done, at, result, out);
-    }
-
-    #[inline]
-    pub(super) fn note_moment_of(&mut self, cause: Cause<'_>, at: u64, now: Now) {
-        if self.flows().is_some() {
-            self.note_moment(moment_of(cause, at, now));
-        }
     }
 
     /// Records, for the jobs after this one, that it is about to end by `change`.
@@ -170,7 +106,7 @@ impl Queue {
             },
             _ => Outcome::Dead,
         };
-        let moment = moment_of(cause, at, now);
+        let moment = cause.moment(at, now);
         self.note_moment(moment);
         let value = match cause {
             Cause::Nacked { failure, .. } => failure.and_then(|failure| failure.reason),
@@ -183,20 +119,5 @@ impl Queue {
             _ => value.map(|reason| &reason[..kept(reason)]),
         };
         self.commit_over(handle, outcome, moment, value, out);
-    }
-}
-
-/// The instant of an end: now if a command brought it about, `at` if time did.
-fn moment_of(cause: Cause<'_>, at: u64, now: Now) -> Moment {
-    let is_now = matches!(
-        cause,
-        Cause::Acked(_) | Cause::Popped | Cause::Deleted | Cause::Nacked { .. }
-    );
-    match is_now {
-        true => Moment::from(now),
-        false => Moment {
-            ms: at,
-            is_within: false,
-        },
     }
 }

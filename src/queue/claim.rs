@@ -156,6 +156,16 @@ impl<'a> Nack<'a> {
         ms + spread(job.id(), attempts.into(), ms / 10)
     }
 
+    /// How the attempt failed, and why, for the job's history.
+    fn failing(&self) -> (Failing, Option<&'a [u8]>) {
+        let kept = |reason: &'a [u8]| &reason[..reason.len().min(PAST_REASON_MAX)];
+        let how = match self.kind {
+            NackKind::Fatal => Failing::Fatal,
+            NackKind::Fail | NackKind::Silent => Failing::Nacked,
+        };
+        (how, self.reason.map(kept))
+    }
+
     /// The failure to record; `None` if the delivery did not fail, and the client gave no reason.
     pub(super) fn failure(&self, now: Now) -> Option<Failure<'_>> {
         if self.kind == NackKind::Silent && self.reason.is_none() {
@@ -187,10 +197,12 @@ impl Queue {
             return false;
         }
         self.end(handle, Cause::Acked(result), now.ms(), now, out);
-        if result.is_some() {
-            self.note_value(result);
+        if let Some(departure) = self.last_departure() {
+            departure.is_claimed = claim.is_token();
+            if result.is_some() {
+                departure.set_value(result);
+            }
         }
-        self.note_claimed(claim.is_token());
         true
     }
 
@@ -228,7 +240,8 @@ impl Queue {
             None => asked.filter(|_| nack.awaits.is_none()),
         };
         if self.settings().history != 0 && nack.kind != NackKind::Silent {
-            self.keep_nacked(handle, nack, now, out);
+            let (how, reason) = nack.failing();
+            self.keep_attempt(handle, (now.ms(), how), reason, out);
         }
         let job = self.jobs().job(handle);
         let (terms, failure) = (job.terms(), nack.failure(now));
@@ -236,8 +249,10 @@ impl Queue {
         let Some((due, attempts)) = nack.next_attempt(job, asked, now) else {
             let cause = Cause::Nacked { priority, failure };
             self.end(handle, cause, now.ms(), now, out);
-            self.note_value(failure.and_then(|failure| failure.reason));
-            self.note_claimed(nack.claim.is_token());
+            if let Some(departure) = self.last_departure() {
+                departure.is_claimed = nack.claim.is_token();
+                departure.set_value(failure.and_then(|failure| failure.reason));
+            }
             self.trim_dead_after(now.ms(), 1, now, out);
             return Some(State::Dead);
         };
@@ -248,24 +263,15 @@ impl Queue {
             failure,
         };
         self.commit_job(handle, change, now, out);
-        self.note_claimed(nack.claim.is_token());
+        if let Some(departure) = self.last_departure() {
+            departure.is_claimed = nack.claim.is_token();
+        }
         let state = self.jobs().state_of(handle, now);
         if let Some(name) = awaits.filter(|_| state == State::Delayed) {
             self.commit_noted(handle, Note::Awaits { name }, out);
         }
         self.trim_dead_after(now.ms(), 1, now, out);
         Some(state)
-    }
-
-    #[cold]
-    fn keep_nacked(&mut self, handle: Handle, nack: &Nack<'_>, now: Now, out: &mut Effects) {
-        let kept = |reason: &'_ [u8]| reason.len().min(PAST_REASON_MAX);
-        let how = match nack.kind {
-            NackKind::Fatal => Failing::Fatal,
-            NackKind::Fail | NackKind::Silent => Failing::Nacked,
-        };
-        let reason = nack.reason.map(|reason| &reason[..kept(reason)]);
-        self.keep_attempt(handle, (now.ms(), how), reason, out);
     }
 
     /// Has the job keep the attempt that failed. Its delivery is current.

@@ -12,6 +12,34 @@ use super::Queue;
 /// Dead jobs beyond a new DEADLEN that are removed at once, at most; the timer removes the rest.
 const TRIM_BUDGET: usize = 1000;
 
+/// What a command does to a group.
+#[derive(Clone, Copy, Debug)]
+pub enum GroupChange {
+    /// Gives it the settings that are named.
+    Set(GroupSettings),
+    /// Takes away all that it has of its own.
+    Clear,
+    /// Pauses it for so many milliseconds, or until it is resumed.
+    Pause(Option<u64>),
+    /// Ends its pause, if there is one.
+    Resume,
+}
+
+impl GroupChange {
+    fn applied_to(self, before: GroupSettings, now: Now) -> Result<GroupSettings, QueueError> {
+        Ok(match self {
+            GroupChange::Set(new) => before.changed_by(new),
+            GroupChange::Clear => GroupSettings::default(),
+            GroupChange::Pause(ms) => GroupSettings {
+                paused_until: end_of_pause(ms, now)?,
+                ..before
+            },
+            GroupChange::Resume if before.paused_until > now.ms() => before.at(FOREVER),
+            GroupChange::Resume => before,
+        })
+    }
+}
+
 impl Queue {
     /// Changes settings. The queue stays until DEL from now on, also without jobs.
     pub fn configure_with(
@@ -23,7 +51,7 @@ impl Queue {
         let settings = change.applied_to(self.settings());
         settings.check()?;
         self.expire_overdue(now, EXPIRE_BUDGET, out);
-        let forgets = settings.dedupe_ms == 0 && self.dedupe().len() > 0;
+        let forgets = settings.dedupe_ms == 0 && self.parts().dedupe.len() > 0;
         if settings != **self.settings() || forgets || !self.is_kept() {
             self.commit(&Effect::Configured(settings), out);
             self.trim_dead_after(now.ms(), TRIM_BUDGET, now, out);
@@ -32,58 +60,24 @@ impl Queue {
         Ok(())
     }
 
-    /// Changes what a group has of its own. The queue stays until DEL from now on.
-    pub fn set_group(
+    /// Changes what a group has of its own. The queue stays until DEL from now on, if the group has anything then.
+    pub fn change_group(
         &mut self,
         name: &[u8],
-        change: GroupSettings,
-        out: &mut Effects,
-    ) -> Result<(), QueueError> {
-        check_group_name(name)?;
-        let before = self.group_settings(name);
-        let own = before.changed_by(change);
-        own.check()?;
-        if own != before {
-            self.commit(&Effect::Group { name, own }, out);
-        }
-        Ok(())
-    }
-
-    /// Takes away all that a group has of its own.
-    pub fn clear_group(&mut self, name: &[u8], out: &mut Effects) {
-        if self.group_settings(name).any() {
-            let own = GroupSettings::default();
-            self.commit(&Effect::Group { name, own }, out);
-        }
-    }
-
-    /// Pauses one group for `ms`, or until it is resumed. The queue stays until DEL from now on.
-    pub fn pause_group(
-        &mut self,
-        name: &[u8],
-        ms: Option<u64>,
+        change: GroupChange,
         now: Now,
         out: &mut Effects,
     ) -> Result<(), QueueError> {
-        check_group_name(name)?;
-        let before = self.group_settings(name);
-        let own = GroupSettings {
-            paused_until: end_of_pause(ms, now)?,
-            ..before
-        };
+        let before = self.parts().group_settings(self.jobs(), name);
+        let own = change.applied_to(before, now)?;
+        if matches!(change, GroupChange::Set(_) | GroupChange::Pause(_)) {
+            check_group_name(name)?;
+            own.check()?;
+        }
         if own != before {
             self.commit(&Effect::Group { name, own }, out);
         }
         Ok(())
-    }
-
-    /// Ends the pause of a group, if there is one.
-    pub fn resume_group(&mut self, name: &[u8], now: Now, out: &mut Effects) {
-        let before = self.group_settings(name);
-        if before.paused_until > now.ms() {
-            let own = before.at(FOREVER);
-            self.commit(&Effect::Group { name, own }, out);
-        }
     }
 
     /// Pauses the queue for `ms`, or until it is resumed.
@@ -105,11 +99,6 @@ impl Queue {
         if self.serving().is_paused(now) {
             self.commit(&Effect::Paused { until: 0 }, out);
         }
-    }
-
-    /// As [`paused_shown`], of the queue.
-    pub fn paused(&self, now: Now) -> i64 {
-        paused_shown(self.paused_until(), now)
     }
 }
 

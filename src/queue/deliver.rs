@@ -98,6 +98,28 @@ impl Wanted {
     fn any(self) -> bool {
         self.terms | self.results | self.steps
     }
+
+    /// Shows a job with the extras that were asked for.
+    #[cold]
+    #[inline(never)]
+    fn show_extras(
+        self,
+        (handle, plain): (Handle, Delivery<'_>),
+        queue: &Queue,
+        deliver: &mut impl FnMut(Delivery<'_>),
+    ) -> usize {
+        let (jobs, parts) = (queue.jobs(), queue.parts());
+        let extras = Extras {
+            terms: (self.terms).then(|| jobs.job(handle).terms().shown(plain.attempts)),
+            results: (self.results).then(|| parts.results_of(jobs, handle).collect()),
+            steps: self.steps.then(|| jobs.notes(handle)),
+        };
+        deliver(Delivery {
+            extras: Some(&extras),
+            ..plain
+        });
+        plain.payload.len() + extras.steps_len()
+    }
 }
 
 /// The extras of a delivery; `None` for what was not asked for.
@@ -114,6 +136,34 @@ impl Extras<'_> {
     /// The bytes of the steps.
     pub fn steps_len(&self) -> usize {
         self.steps.map_or(0, |steps| steps.counted() as usize)
+    }
+}
+
+impl Pop<'_> {
+    /// Shows a job to its consumer; returns the length of its payload, and of the steps that were asked for.
+    fn show(
+        &self,
+        queue: &Queue,
+        (handle, job): (Handle, Job<'_>),
+        lease: Option<Lease>,
+        deliver: &mut impl FnMut(Delivery<'_>),
+    ) -> usize {
+        let Status { due, life, .. } = job.status();
+        let payload = job.payload();
+        let attempts = life.attempts.saturating_add(1);
+        let plain = Delivery {
+            id: job.id(),
+            payload,
+            attempts,
+            due: job.recurring().map_or(due, |it| it.occurrence.at),
+            lease,
+            extras: None,
+        };
+        if self.with.any() {
+            return self.with.show_extras((handle, plain), queue, deliver);
+        }
+        deliver(plain);
+        payload.len()
     }
 }
 
@@ -136,27 +186,15 @@ impl Queue {
     /// Expires first what a POP must not miss, and what it must not deliver.
     #[inline(always)]
     pub fn expire_for_pop(&mut self, pop: &Pop<'_>, now: Now, out: &mut Effects) {
-        self.expire_for(self.most_deliverable(pop, now), Place::Scheduled, now, out);
+        self.expire_for(
+            self.serving().most_deliverable(pop.count, pop.noack, now),
+            Place::Scheduled,
+            now,
+            out,
+        );
         if let Some(id) = pop.id {
             self.expire_job(id, now, out);
         }
-    }
-
-    /// The most jobs that can be delivered now, whatever expires first.
-    fn most_deliverable(&self, pop: &Pop<'_>, now: Now) -> u64 {
-        if self.serving().is_shut(now) {
-            return 0;
-        }
-        let by_rate = self
-            .settings()
-            .rate
-            .map_or(u64::MAX, |rate| rate.count.into());
-        let by_places = match self.settings().max_reserved {
-            0 => u64::MAX,
-            _ if pop.noack => u64::MAX,
-            places => places,
-        };
-        pop.count.min(by_rate).min(by_places)
     }
 
     /// As [`Queue::pop`], for a caller that has expired what is overdue. If more is overdue than one command
@@ -202,11 +240,11 @@ impl Queue {
         budget: &mut usize,
     ) -> Option<(Handle, bool)> {
         while *budget > 0 {
-            let handle = match self.next_by_group(pop, now) {
+            let handle = match self.serving().next(pop.id, pop.noack, now) {
                 // While a pass has not updated all groups, the first ready jobs may tell of one that may be served.
-                None if self.is_passing() && pop.id.is_none() => {
+                None if self.parts().is_passing() && pop.id.is_none() => {
                     self.serving_mut().search_ready(pop.noack, now);
-                    self.next_by_group(pop, now)
+                    self.serving().next(pop.id, pop.noack, now)
                 }
                 found => found,
             }?;
@@ -231,23 +269,6 @@ impl Queue {
         None
     }
 
-    /// Whether a POP that names this ready job would deliver it.
-    pub(super) fn goes_by_id(&self, handle: Handle, now: Now) -> bool {
-        let serving = self.serving();
-        !serving.is_held(false, now)
-            && serving.may_be_served(handle, now, false)
-            && serving.fits_rates(handle, now)
-    }
-
-    fn next_by_group(&self, pop: &Pop<'_>, now: Now) -> Option<Handle> {
-        match pop.id {
-            Some(id) => self.jobs().find(self.jobs().hashed(id)).filter(|&job| {
-                self.jobs().is_ready(job, now) && self.serving().may_be_served(job, now, pop.noack)
-            }),
-            None => self.serving().first_in_turn(now, pop.noack),
-        }
-    }
-
     /// Returns the length of the payload, and of the steps that were asked for.
     fn deliver(
         &mut self,
@@ -269,7 +290,7 @@ impl Queue {
                 token,
                 deadline_ms: deadline,
             };
-            let len = self.show((handle, job), Some(lease), pop, deliver);
+            let len = pop.show(self, (handle, job), Some(lease), deliver);
             let change = Change::Reserved {
                 token,
                 deadline,
@@ -279,63 +300,8 @@ impl Queue {
             self.commit_job(handle, change, now, out);
             return len;
         }
-        let len = self.show((handle, job), None, pop, deliver);
+        let len = pop.show(self, (handle, job), None, deliver);
         self.end(handle, Cause::Popped, now.ms(), now, out);
         len
-    }
-
-    /// Shows a job to its consumer; returns the length of its payload, and of the steps that were asked for.
-    fn show(
-        &self,
-        (handle, job): (Handle, Job<'_>),
-        lease: Option<Lease>,
-        pop: &Pop<'_>,
-        deliver: &mut impl FnMut(Delivery<'_>),
-    ) -> usize {
-        let Status { due, life, .. } = job.status();
-        let payload = job.payload();
-        let attempts = life.attempts.saturating_add(1);
-        let plain = Delivery {
-            id: job.id(),
-            payload,
-            attempts,
-            due: job.recurring().map_or(due, |it| it.occurrence.at),
-            lease,
-            extras: None,
-        };
-        if pop.with.any() {
-            return self.show_with(handle, pop.with, plain, deliver);
-        }
-        deliver(plain);
-        payload.len()
-    }
-
-    /// Shows a job with the extras that were asked for.
-    #[cold]
-    #[inline(never)]
-    fn show_with(
-        &self,
-        handle: Handle,
-        wanted: Wanted,
-        plain: Delivery<'_>,
-        deliver: &mut impl FnMut(Delivery<'_>),
-    ) -> usize {
-        let extras = self.extras(handle, wanted, plain.attempts);
-        deliver(Delivery {
-            extras: Some(&extras),
-            ..plain
-        });
-        plain.payload.len() + extras.steps_len()
-    }
-
-    /// The extras of the `attempts`-th delivery.
-    #[cold]
-    fn extras(&self, handle: Handle, wanted: Wanted, attempts: u32) -> Extras<'_> {
-        let job = self.jobs().job(handle);
-        Extras {
-            terms: wanted.terms.then(|| job.terms().shown(attempts)),
-            results: wanted.results.then(|| self.results_of(handle).collect()),
-            steps: wanted.steps.then(|| self.jobs().notes(handle)),
-        }
     }
 }

@@ -6,61 +6,26 @@ use super::effect::{Completion, Effect, OfDone, Purge};
 use super::effects::Effects;
 use super::event::Event;
 use super::job::{Handle, State};
+use super::settings::DoneLimits;
 use super::state::id_of_occurrence;
+use super::state::jobs::Jobs;
+use super::state::parts::Parts;
 use super::state::store::Id;
 use super::Queue;
 
 /// Done jobs that one command removes beyond the limits, at most; the timer removes the rest.
 const TRIM_BUDGET: usize = 1000;
 
-impl Queue {
-    /// Whether a job that is acked might be kept: by the settings, or by its own KEEP.
-    #[inline]
-    pub(super) fn may_keep_done(&self, handle: Handle) -> bool {
-        self.keeps_done()
-            || (self.jobs().says_keep() && self.jobs().job(handle).terms().rest.keep_ms().is_some())
-    }
-
-    /// Ends a job that is acked, or its occurrence, as done, if it is to be kept; returns whether it is.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn end_as_done(
-        &mut self,
-        handle: Handle,
-        result: Option<&[u8]>,
-        now: Now,
-        out: &mut Effects,
-    ) -> bool {
-        self.expire_successor(handle, now.ms() + 1, now, out);
-        if self.done().wakes <= now.ms() {
-            self.expire_done(now, TRIM_BUDGET, out);
-        }
-        let Some(end) = self.done_end(handle, result, now) else {
-            return false;
-        };
-        let id = &self.jobs().job(handle).id().to_vec()[..];
-        let occurs = self.jobs().recurs(handle);
-        let effect = if occurs {
-            let next = self.next_occurrence(handle, now, out);
-            OfDone::OccurrenceKept { id, next, end }
-        } else {
-            let remember = self.remember_until(now);
-            OfDone::Kept { id, remember, end }
-        };
-        self.commit_kept(&Effect::Done(effect), out);
-        self.trim_done_now(out);
-        true
-    }
-
+impl Parts {
     /// How a job, or its occurrence, that is acked now is kept as done; `None` if it is not kept.
     fn done_end<'a>(
         &self,
-        handle: Handle,
-        result: Option<&'a [u8]>,
+        jobs: &Jobs,
+        (handle, result): (Handle, Option<&'a [u8]>),
+        limits: DoneLimits,
         now: Now,
     ) -> Option<Completion<'a>> {
-        let limits = self.settings().done_limits;
-        let job = self.jobs().job(handle);
+        let job = jobs.job(handle);
         let stays_ms = match job.terms().rest.keep_ms() {
             Some(0) => return None,
             Some(ms) => ms,
@@ -70,7 +35,7 @@ impl Queue {
         if job.is_followed() || !self.done().has_room() {
             return None;
         }
-        if job.recurring().is_some() && !self.has_room_for_occurrence(handle) {
+        if job.recurring().is_some() && !self.has_room_for_occurrence(jobs, handle) {
             return None;
         }
         let id_len = match job.recurring() {
@@ -78,7 +43,7 @@ impl Queue {
             None => job.id().len(),
         };
         let len = id_len + job.payload().len();
-        let notes = self.jobs().notes(handle).counted_when_done();
+        let notes = jobs.notes(handle).counted_when_done();
         let len = len + result.map_or(0, <[u8]>::len) + notes;
         if limits.bytes != 0 && len as u64 > limits.bytes {
             return None;
@@ -93,20 +58,57 @@ impl Queue {
             result,
         })
     }
+}
+
+impl Queue {
+    /// Ends a job that is acked, or its occurrence, as done, if it is to be kept; returns whether it is.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn end_as_done(
+        &mut self,
+        handle: Handle,
+        result: Option<&[u8]>,
+        now: Now,
+        out: &mut Effects,
+    ) -> bool {
+        self.expire_successor(handle, now.ms() + 1, now, out);
+        if self.parts().done().wakes <= now.ms() {
+            self.expire_done(now, TRIM_BUDGET, out);
+        }
+        let (limits, ended) = (self.settings().done_limits, (handle, result));
+        let Some(end) = self.parts().done_end(self.jobs(), ended, limits, now) else {
+            return false;
+        };
+        let id = &self.jobs().job(handle).id().to_vec()[..];
+        let occurs = self.jobs().recurs(handle);
+        let effect = if occurs {
+            let next = self.jobs().next_occurrence(handle, now, out);
+            OfDone::OccurrenceKept { id, next, end }
+        } else {
+            let remember = self.settings().remember_until(now);
+            OfDone::Kept { id, remember, end }
+        };
+        self.commit_kept(&Effect::Done(effect), out);
+        self.trim_done_now(out);
+        true
+    }
 
     /// Removes up to `budget` done jobs that are beyond a limit, or that nothing keeps any more; returns how much of
     /// the budget is left.
     #[cold]
     #[inline(never)]
     pub(super) fn trim_done(&mut self, mut budget: usize, out: &mut Effects) -> usize {
-        let count = self.done().beyond(self.settings().done_limits, budget) as u64;
+        let count = self
+            .parts()
+            .done()
+            .beyond(self.settings().done_limits, budget) as u64;
         budget -= count as usize;
         if count > 0 {
             self.commit(&Effect::Done(OfDone::Trimmed { count }), out);
         }
         while budget > 0
-            && self.done().has_surplus(self.settings().done_limits)
-            && !self.done().exceeds(self.settings().done_limits)
+            && self.parts().done().has_surplus(self.settings().done_limits)
+            && !self.parts().done().exceeds(self.settings().done_limits)
         {
             let (found, looked_at) = self.next_unkept_done(budget);
             budget = budget.saturating_sub(looked_at);
@@ -119,7 +121,7 @@ impl Queue {
 
     /// Trims done jobs at once, within the budget of one command.
     pub(super) fn trim_done_now(&mut self, out: &mut Effects) {
-        if self.done().has_surplus(self.settings().done_limits) {
+        if self.parts().done().has_surplus(self.settings().done_limits) {
             self.trim_done(TRIM_BUDGET, out);
         }
     }
@@ -130,7 +132,11 @@ impl Queue {
     pub(super) fn expire_done(&mut self, now: Now, budget: usize, out: &mut Effects) -> usize {
         let mut left = budget;
         while left > 0 {
-            let first = self.done().first_until().filter(|&(at, _)| at <= now.ms());
+            let first = self
+                .parts()
+                .done()
+                .first_until()
+                .filter(|&(at, _)| at <= now.ms());
             let Some((_, handle)) = first else {
                 break;
             };
@@ -142,7 +148,7 @@ impl Queue {
     }
 
     fn let_done_go(&mut self, handle: u32, out: &mut Effects) {
-        let id = self.done().get(handle).id.to_vec();
+        let id = self.parts().done().get(handle).id.to_vec();
         self.commit(&Effect::Done(OfDone::Gone { id: &id }), out);
     }
 
@@ -154,7 +160,7 @@ impl Queue {
         now: Now,
         out: &mut Effects,
     ) -> Option<u32> {
-        if !self.has_done() {
+        if !self.parts().has_done() {
             return None;
         }
         self.find_done_in_time(id, now, out)
@@ -163,8 +169,8 @@ impl Queue {
     #[cold]
     #[inline(never)]
     fn find_done_in_time(&mut self, id: Id<'_>, now: Now, out: &mut Effects) -> Option<u32> {
-        let handle = self.done().find(id)?;
-        let until = self.done().get(handle).until();
+        let handle = self.parts().done().find(id)?;
+        let until = self.parts().done().get(handle).until();
         if until != 0 && until <= now.ms() {
             self.let_done_go(handle, out);
             return None;
@@ -185,7 +191,7 @@ impl Queue {
 
     /// Removes all done jobs; returns how many, not counting those whose time is over.
     pub(super) fn purge_done(&mut self, now: Now, out: &mut Effects) -> usize {
-        let count = self.done().len() - self.done().over_by(now.ms());
+        let count = self.parts().done().len() - self.parts().done().over_by(now.ms());
         if count > 0 {
             let purge = Purge::State {
                 state: Some(State::Done),
@@ -245,7 +251,7 @@ mod tests {
             content += 16 + 64 + result.len();
             out.clear();
         }
-        assert_eq!(queue.done().bytes(), content as u64);
+        assert_eq!(queue.parts().done().bytes(), content as u64);
         let taken = queue.memory_bytes() - before - content;
         taken as f64 / jobs as f64
     }

@@ -1,11 +1,19 @@
 //! How a job ends. Rules end a job, or an occurrence, here alone. This also decides what follows: the next
 //! occurrence, the successor, the dead list, the dedupe window.
+//!
+//! A successor, which NEXT adds, is on no list except that of TTLs. It takes the place of the job before it if that is
+//! finished or dead; if that job is removed in any other way, the successor is removed with it.
 
+use super::after::{Moment, Outcome};
 use super::clock::Now;
 use super::effect::{Change, DeathCause, EndCause, OccurrenceCause, RemovalCause};
 use super::effects::Effects;
 use super::job::{Failure, Handle, Place};
+use super::recurring::rule::Next;
+use super::settings::Settings;
+use super::state::jobs::Jobs;
 use super::Queue;
+use crate::storage::broken::there;
 
 /// What ends a job.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -45,20 +53,24 @@ impl Queue {
         out: &mut Effects,
     ) -> Option<Place> {
         if let (Cause::Acked(result), true) = (cause, self.may_keep_done(handle)) {
-            if self.flows().is_some() && !self.jobs().recurs(handle) {
-                self.tell_done(handle, result, now, out);
+            if self.parts().flows().is_some() && !self.jobs().recurs(handle) {
+                let at = Moment::from(now);
+                self.note_moment(at);
+                self.commit_over(handle, Outcome::Done, at, result, out);
             }
             if self.end_as_done(handle, result, now, out) {
                 return None;
             }
         }
         if cause != Cause::Deleted && self.jobs().recurs(handle) {
-            self.note_moment_of(cause, at, now);
+            if self.parts().flows().is_some() {
+                self.note_moment(cause.moment(at, now));
+            }
             return self.end_occurrence(handle, cause, at, now, out);
         }
         self.expire_successor(handle, cause.successor_expires_before(at), now, out);
-        let change = self.change_by(handle, cause, at, now);
-        if self.flows().is_some() {
+        let change = cause.change(handle, at, (self.jobs(), self.settings(), now));
+        if self.parts().flows().is_some() {
             self.tell_end(handle, (change, cause), at, now, out);
         }
         self.commit_job(handle, change, now, out);
@@ -66,40 +78,6 @@ impl Queue {
             Change::Died { .. } => Some(Place::Dead),
             Change::Succeeded { .. } => Some(Place::Scheduled),
             _ => None,
-        }
-    }
-
-    /// The change that ends a job: it dies, is removed, or gives its place to its successor.
-    #[inline(always)]
-    fn change_by<'a>(&self, handle: Handle, cause: Cause<'a>, at: u64, now: Now) -> Change<'a> {
-        let removed = |cause, remember| Change::Removed { cause, remember };
-        let died = |cause| Change::Died { at, cause };
-        let (otherwise, end) = match cause {
-            Cause::Acked(_) => (
-                removed(RemovalCause::Acked, self.remember_until(now)),
-                EndCause::Acked,
-            ),
-            Cause::Popped => (
-                removed(RemovalCause::Popped, self.remember_until(now)),
-                EndCause::Popped,
-            ),
-            Cause::TimedOut => (died(DeathCause::TimedOut), EndCause::TimedOut),
-            Cause::Nacked { priority, failure } => (
-                died(DeathCause::Nacked { priority, failure }),
-                EndCause::Nacked,
-            ),
-            Cause::Deleted => return removed(RemovalCause::Deleted, 0),
-            Cause::TimedOutExpired => return removed(RemovalCause::TimedOutExpired, 0),
-            Cause::Expired | Cause::Missed => return removed(RemovalCause::Expired, 0),
-        };
-        self.jobs().succeeded_at(handle, otherwise, end, at)
-    }
-
-    /// Until when NX refuses the id of a job that is finished now; 0 if it does not.
-    pub(super) fn remember_until(&self, now: Now) -> u64 {
-        match self.settings().dedupe_ms {
-            0 => 0,
-            window_ms => now.after_capped(window_ms),
         }
     }
 
@@ -112,7 +90,7 @@ impl Queue {
         now: Now,
         out: &mut Effects,
     ) -> Option<Place> {
-        let kept = cause.kills() && self.has_room_for_occurrence(handle);
+        let kept = cause.kills() && self.parts().has_room_for_occurrence(self.jobs(), handle);
         let mut noted = None;
         let ended = match cause {
             Cause::Acked(_) => OccurrenceCause::Acked,
@@ -126,16 +104,149 @@ impl Queue {
                 OccurrenceCause::Nacked { at, priority, kept }
             }
         };
-        let next = self.next_occurrence(handle, now, out);
+        let next = self.jobs().next_occurrence(handle, now, out);
         self.commit_recurred(handle, (ended, next), noted, now, out);
         match cause.kills() {
             true => kept.then_some(Place::Dead),
             false => Some(Place::Scheduled),
         }
     }
+
+    /// Whether a job that is acked might be kept: by the settings, or by its own KEEP.
+    #[inline]
+    pub(super) fn may_keep_done(&self, handle: Handle) -> bool {
+        self.keeps_done()
+            || (self.jobs().says_keep() && self.jobs().job(handle).terms().rest.keep_ms().is_some())
+    }
+
+    /// Removes the job's successor, if the TTL of that successor expired before the instant `before`.
+    #[inline]
+    pub(super) fn expire_successor(
+        &mut self,
+        handle: Handle,
+        before: u64,
+        now: Now,
+        out: &mut Effects,
+    ) {
+        let Some(successor) = self.jobs().successor(handle) else {
+            return;
+        };
+        let expires = self.jobs().job(successor).life().expires;
+        if expires != 0 && expires < before {
+            self.commit_job(handle, Change::SuccessorExpired, now, out);
+        }
+    }
+
+    /// Removes a successor that was found in the list of TTLs, as its TTL has expired.
+    pub(super) fn expire_as_successor(&mut self, successor: Handle, now: Now, out: &mut Effects) {
+        let id = self.jobs().hashed(self.jobs().job(successor).id());
+        let handle = there(self.jobs().find_any(id), "a successor of nobody");
+        if self.jobs().is_purged(handle) {
+            self.free_purged_job(handle);
+        } else {
+            self.commit_job(handle, Change::SuccessorExpired, now, out);
+        }
+    }
 }
 
-impl Cause<'_> {
+impl Jobs {
+    /// The occurrence that follows one that ends now.
+    pub(super) fn next_occurrence(
+        &self,
+        handle: Handle,
+        now: Now,
+        out: &mut Effects,
+    ) -> Option<Next> {
+        let job = self.job(handle);
+        let recurring = job.recurring()?;
+        let occurrence = recurring.occurrence;
+        let (zone, unknown) = recurring.rule.zone(out.zone_of(), occurrence);
+        out.miss_zone(unknown);
+        recurring.rule.next(job.id(), occurrence, now.ms(), &*zone)
+    }
+
+    /// The change by which a job ends at `at`: `otherwise`, or its successor takes its place. The successor's TTL must
+    /// have been carried out up to `at`.
+    pub(super) fn succeeded_at<'a>(
+        &self,
+        handle: Handle,
+        otherwise: Change<'a>,
+        end: EndCause,
+        at: u64,
+    ) -> Change<'a> {
+        let Some(successor) = self.successor(handle) else {
+            return otherwise;
+        };
+        let remember = match otherwise {
+            Change::Removed { remember, .. } => remember,
+            _ => 0,
+        };
+        let ready = self.job(successor).due() <= at;
+        Change::Succeeded {
+            end,
+            remember,
+            ready,
+        }
+    }
+}
+
+impl Settings {
+    /// Until when NX refuses the id of a job that is finished now; 0 if it does not.
+    pub(super) fn remember_until(&self, now: Now) -> u64 {
+        match self.dedupe_ms {
+            0 => 0,
+            window_ms => now.after_capped(window_ms),
+        }
+    }
+}
+
+impl<'a> Cause<'a> {
+    /// The change that ends a job: it dies, is removed, or gives its place to its successor.
+    #[inline(always)]
+    fn change(
+        self,
+        handle: Handle,
+        at: u64,
+        (jobs, settings, now): (&Jobs, &Settings, Now),
+    ) -> Change<'a> {
+        let removed = |cause, remember| Change::Removed { cause, remember };
+        let died = |cause| Change::Died { at, cause };
+        let (otherwise, end) = match self {
+            Cause::Acked(_) => (
+                removed(RemovalCause::Acked, settings.remember_until(now)),
+                EndCause::Acked,
+            ),
+            Cause::Popped => (
+                removed(RemovalCause::Popped, settings.remember_until(now)),
+                EndCause::Popped,
+            ),
+            Cause::TimedOut => (died(DeathCause::TimedOut), EndCause::TimedOut),
+            Cause::Nacked { priority, failure } => (
+                died(DeathCause::Nacked { priority, failure }),
+                EndCause::Nacked,
+            ),
+            Cause::Deleted => return removed(RemovalCause::Deleted, 0),
+            Cause::TimedOutExpired => return removed(RemovalCause::TimedOutExpired, 0),
+            Cause::Expired | Cause::Missed => return removed(RemovalCause::Expired, 0),
+        };
+        jobs.succeeded_at(handle, otherwise, end, at)
+    }
+
+    /// The instant of an end: now if a command brought it about, `at` if time did.
+    pub(super) fn moment(self, at: u64, now: Now) -> Moment {
+        let is_now = matches!(
+            self,
+            Cause::Acked(_) | Cause::Popped | Cause::Deleted | Cause::Nacked { .. }
+        );
+        match is_now {
+            true => Moment::from(now),
+            false => Moment {
+                ms: at,
+                is_within: false,
+            },
+        }
+    }
+
     fn kills(self) -> bool {
         matches!(self, Cause::TimedOut | Cause::Nacked { .. })
     }

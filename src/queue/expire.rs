@@ -63,7 +63,7 @@ impl Queue {
     fn expire_in_order(&mut self, now: Now, budget: usize, out: &mut Effects) -> usize {
         let mut left = budget;
         while left > 0 && self.has_past(now) {
-            if self.has_flow_work() {
+            if self.parts().has_flow_work() {
                 match self.expire_with_flows(now, left, out) {
                     0 => break,
                     took => left -= took.min(left),
@@ -84,8 +84,7 @@ impl Queue {
     fn expire_with_flows(&mut self, now: Now, budget: usize, out: &mut Effects) -> usize {
         let holds_back = out.holds_back();
         let overdue = self.next_in_time().filter(|&at| at <= now.ms());
-        let flow = self
-            .flows()
+        let flow = (self.parts().flows())
             .and_then(Flows::work_since)
             .filter(|_| !holds_back);
         let took = match (overdue, flow) {
@@ -96,6 +95,34 @@ impl Queue {
         };
         out.held_back(holds_back);
         took
+    }
+
+    /// Carries out what ends have brought about for blocked jobs, at the end of a command within [`FOLLOWED`](super::budget::FOLLOWED). Returns how
+    /// many of the `left` steps are left.
+    #[inline]
+    pub fn follow_up(&mut self, left: usize, now: Now, out: &mut Effects) -> usize {
+        if self.parts().flows().is_none() {
+            return left;
+        }
+        out.held_back(false);
+        self.follow_some(left, now, out)
+    }
+
+    #[cold]
+    fn follow_some(&mut self, budget: usize, now: Now, out: &mut Effects) -> usize {
+        let mut left = budget;
+        while left > 0 && self.parts().has_flow_work() {
+            left = left.saturating_sub(self.carry_out_flows(left, now, out));
+        }
+        out.held_back(false);
+        left
+    }
+
+    /// Carries out some of the ends that blocked jobs have yet to learn of; returns what it took of a budget.
+    fn carry_out_flows(&mut self, budget: usize, now: Now, out: &mut Effects) -> usize {
+        let stuck = self.commit_stuck(now, out);
+        let looked_at = stuck + self.commit_emptied(now, out);
+        looked_at + self.commit_steps(budget, now, out)
     }
 
     /// As [`Queue::expire_overdue`], for a command that may name many jobs: together they take no more than
@@ -139,11 +166,12 @@ impl Queue {
     /// Forgets about `budget` ids of the dedupe window; returns how many. If very many expire at one instant, they are
     /// forgotten one by one.
     fn forget_next(&mut self, now: Now, budget: usize, out: &mut Effects) -> usize {
-        let before = self.dedupe().len();
-        let until = self.dedupe().nth_until(budget).unwrap_or(0).min(now.ms());
+        let dedupe = &self.parts().dedupe;
+        let before = dedupe.len();
+        let until = dedupe.nth_until(budget).unwrap_or(0).min(now.ms());
         let twice = budget.saturating_mul(2);
-        if before > twice && self.dedupe().nth_until(twice).is_some_and(|at| at <= until) {
-            let first = self.dedupe().iter().take(budget);
+        if before > twice && dedupe.nth_until(twice).is_some_and(|at| at <= until) {
+            let first = dedupe.iter().take(budget);
             let ids: Vec<Vec<u8>> = first.map(|(id, _)| id.to_vec()).collect();
             for id in &ids {
                 self.commit_forgetting(&Effect::Forgot(Forgotten::Id(id)), out);
@@ -151,13 +179,13 @@ impl Queue {
         } else {
             self.commit_forgetting(&Effect::Forgot(Forgotten::Until(until)), out);
         }
-        before - self.dedupe().len()
+        before - self.parts().dedupe.len()
     }
 
     /// Expires what is overdue if jobs have groups: whose turn it is depends on which groups have become empty.
     #[inline]
     pub(super) fn expire_for_turns(&mut self, now: Now, out: &mut Effects) {
-        if self.groups().is_some() {
+        if self.parts().groups().is_some() {
             self.expire_some(EXPIRE_BUDGET, now, out);
         }
     }
@@ -228,7 +256,7 @@ impl Queue {
                     let job = self.jobs().job(handle);
                     job.terms().exhausted_by(life.attempts)
                 };
-                life.at <= now.ms() && (self.groups().is_some() || dies())
+                life.at <= now.ms() && (self.parts().groups().is_some() || dies())
             }
             Place::Dead => self.settings().dead_len != 0,
         }

@@ -6,7 +6,7 @@ use super::clock::Now;
 use super::deliver::Pop;
 use super::effect::FOREVER;
 use super::job::{Handle, State, INSTANT_MAX};
-use super::overdue::At;
+use super::overdue::{At, View};
 use super::Queue;
 
 /// Ready jobs before a job that are counted, at most.
@@ -107,7 +107,7 @@ impl Queue {
     /// All that holds the queue's jobs back, in the order of the contract. [`Code::Idle`] comes last, exactly if a POP
     /// would deliver one.
     pub fn explain(&mut self, at: At) -> Vec<Reason> {
-        let mut all = self.explain_limits(at);
+        let mut all = self.at(at).limits();
         let summary = self.at(at).summary();
         if summary.ready == 0 {
             let count = |code: Code, count: usize| (count > 0).then(|| code.of(count));
@@ -126,7 +126,7 @@ impl Queue {
             return all;
         }
         match self.whose_turn(at.now) {
-            Some(turn) => all.extend(self.explain_rate(turn, at.now)),
+            Some(turn) => all.extend(self.at(at).rate_holds(turn)),
             None => {
                 let opens = self.serving_mut().groups_open(at.now);
                 all.push(Code::Groups.of(summary.ready).until(opens));
@@ -143,7 +143,8 @@ impl Queue {
     pub fn explain_job(&mut self, id: &[u8], at: At) -> Option<Vec<Reason>> {
         let hashed = self.jobs().hashed(id);
         let Some(handle) = self.jobs().find(hashed) else {
-            return self.done().find(hashed).map(|_| vec![Code::Done.alone()]);
+            let done = self.parts().done().find(hashed);
+            return done.map(|_| vec![Code::Done.alone()]);
         };
         let state = self.jobs().seen_state(handle, at)?;
         let job = self.jobs().job(handle);
@@ -154,7 +155,7 @@ impl Queue {
             State::Dead => Code::Dead.alone(),
             State::Reserved => Code::Reserved.until(life.at),
             State::Blocked => {
-                let waits = self.waits_of(handle);
+                let waits = self.parts().waits_of(self.jobs(), handle);
                 Code::Blocked.of(waits.map_or(0, |it| it.after.len().max(1)))
             }
             State::Delayed if self.jobs().notes(handle).awaits().is_some() => {
@@ -189,35 +190,17 @@ impl Queue {
             .into_iter()
             .flatten()
             .collect();
-        all.extend(self.explain_limits(at));
+        all.extend(self.at(at).limits());
         let turn = self.whose_turn(now);
-        all.extend(turn.and_then(|turn| self.explain_rate(turn, now)));
-        if self.goes_by_id(handle, now) {
+        all.extend(turn.and_then(|turn| self.at(at).rate_holds(turn)));
+        let serving = self.serving();
+        let goes = !serving.is_held(false, now)
+            && serving.may_be_served(handle, now, false)
+            && serving.fits_rates(handle, now);
+        if goes {
             all.push(Code::Idle.of(self.at(at).summary().ready));
         }
         all
-    }
-
-    /// What holds all jobs.
-    fn explain_limits(&self, at: At) -> Vec<Reason> {
-        let mut all = Vec::new();
-        if self.serving().is_paused(at.now) {
-            let until = Some(self.paused_until()).filter(|&at| at != FOREVER);
-            all.push(Code::Paused.alone().until(until));
-        }
-        if self.serving().is_full() {
-            all.push(Code::MaxReserved.of(self.jobs().reserved().len()));
-        }
-        all
-    }
-
-    /// Whether RATE holds back the job whose turn it is.
-    fn explain_rate(&self, turn: Handle, now: Now) -> Option<Reason> {
-        let opens = self
-            .serving()
-            .rate_opens_ms(self.jobs().weight_of(turn), now);
-        let used = self.serving().rate_used(now) as usize;
-        (opens > 0).then(|| Code::Rate.of(used).until(Some(opens)))
     }
 
     /// The job that the next delivery would give if the queue itself held nothing back.
@@ -226,5 +209,29 @@ impl Queue {
         self.serving_mut().update_groups_before(None, false, now);
         let next = self.next_to_go(&Pop::default(), now, None, &mut budget);
         next.map(|(handle, _)| handle)
+    }
+}
+
+impl View<'_> {
+    /// What holds all jobs.
+    fn limits(self) -> Vec<Reason> {
+        let mut all = Vec::new();
+        if self.queue.serving().is_paused(self.at.now) {
+            let until = Some(self.queue.paused_until()).filter(|&at| at != FOREVER);
+            all.push(Code::Paused.alone().until(until));
+        }
+        if self.queue.serving().is_full() {
+            all.push(Code::MaxReserved.of(self.jobs.reserved().len()));
+        }
+        all
+    }
+
+    /// Whether RATE holds back the job whose turn it is.
+    fn rate_holds(self, turn: Handle) -> Option<Reason> {
+        let now = self.at.now;
+        let serving = self.queue.serving();
+        let opens = serving.rate_opens_ms(self.jobs.weight_of(turn), now);
+        let used = serving.rate_used(now) as usize;
+        (opens > 0).then(|| Code::Rate.of(used).until(Some(opens)))
     }
 }

@@ -53,6 +53,15 @@ pub struct Departure {
     pub end: Option<JobEnd>,
 }
 
+impl Departure {
+    /// Sets the value of a job that ended, if its end itself does not say it.
+    pub(super) fn set_value(&mut self, value: Option<&[u8]>) {
+        if let Some(end) = &mut self.end {
+            end.value = value.map(<[u8]>::to_vec);
+        }
+    }
+}
+
 /// What the queue knows of the job with an id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Known {

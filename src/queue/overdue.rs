@@ -7,6 +7,7 @@
 use super::clock::Now;
 use super::job::{Handle, Place, State, INSTANT_MAX};
 use super::state::jobs::Jobs;
+use super::state::parts::Parts;
 use super::state::position::{Expiry, Fate};
 use super::Queue;
 use std::ops::RangeInclusive;
@@ -49,6 +50,7 @@ impl At {
 pub struct View<'q> {
     pub(super) queue: &'q Queue,
     pub(super) jobs: &'q Jobs,
+    pub(super) parts: &'q Parts,
     pub(super) at: At,
 }
 
@@ -58,6 +60,7 @@ impl Queue {
         View {
             queue: self,
             jobs: self.jobs(),
+            parts: self.parts(),
             at: at.into(),
         }
     }
@@ -212,7 +215,9 @@ impl View<'_> {
 
     /// Jobs of the first four states, in the order of [`State::ALL`].
     pub(super) fn lens(self) -> [usize; 4] {
-        let View { queue, jobs, at } = self;
+        let View {
+            queue, jobs, at, ..
+        } = self;
         let over = self.overdue();
         let due = jobs.schedule().ready_len(at.now.ms());
         let delayed = jobs.schedule().len() - due + over.odd;

@@ -24,7 +24,7 @@ impl Queue {
             self.end(handle, Cause::Deleted, now.ms(), now, out);
         }
         let was_done = handle.is_none() && self.delete_done(hashed, now, out);
-        if self.remembered_until(id).is_some() {
+        if self.parts().remembered_until(self.jobs(), id).is_some() {
             self.commit(&Effect::Forgot(Forgotten::Id(id)), out);
         }
         handle.is_some() || was_done
@@ -34,7 +34,7 @@ impl Queue {
     /// overdue count as what they have become.
     pub fn purge(&mut self, state: Option<State>, now: Now, out: &mut Effects) -> u64 {
         // What is overdue may matter to jobs that are after it, so all of it is carried out.
-        let budget = if self.flows().is_some() {
+        let budget = if self.parts().flows().is_some() {
             usize::MAX
         } else {
             EXPIRE_BUDGET

@@ -5,11 +5,14 @@ use super::clock::Now;
 use super::instant::started_at;
 use super::job::{CompletionView, Handle, JobView, Life, Place, State};
 use super::note::Notes;
+use super::outcome::{JobEnd, Known, Outcome};
 use super::overdue::{At, View};
+use super::recurring::rule::{Occurrence, ZoneOf};
 use super::state::done::Done;
 use super::state::jobs::Jobs;
 use super::state::schedule::merge;
 use super::state::store::Status;
+use super::Queue;
 
 /// What DQ.STATS shows beside the totals.
 #[allow(missing_docs, reason = "states are called as DQ.STATS calls them")]
@@ -73,6 +76,13 @@ impl Forecast {
 }
 
 impl Jobs {
+    /// When the lease with this token ends.
+    pub fn held_until(&self, id: &[u8], token: u64) -> Option<u64> {
+        let job = self.job(self.find(self.hashed(id))?);
+        let life = job.life();
+        (job.place() == Place::Reserved && life.token == token).then_some(life.at)
+    }
+
     pub(super) fn state_of(&self, handle: Handle, now: Now) -> State {
         let job = self.job(handle);
         match job.place() {
@@ -104,6 +114,37 @@ impl Jobs {
             show(until - before);
             before = until;
         }
+    }
+}
+
+impl Queue {
+    /// What a master or its replica knows of this job.
+    pub fn known_of(&self, id: &[u8]) -> Known {
+        let id = self.jobs().hashed(id);
+        if let Some(handle) = self.jobs().find(id) {
+            let job = self.jobs().job(handle);
+            let life = job.life();
+            if job.place() != Place::Dead {
+                return Known::Lives;
+            }
+            let reason = job.failure().and_then(|failure| failure.reason);
+            return Known::Ended(JobEnd {
+                outcome: Outcome::Dead,
+                value: reason.map(<[u8]>::to_vec),
+                at: Some(life.at),
+                attempts: life.attempts,
+            });
+        }
+        let Some(handle) = self.parts().done().find(id) else {
+            return Known::Nothing;
+        };
+        let job = self.parts().done().get(handle);
+        Known::Ended(JobEnd {
+            outcome: Outcome::Done,
+            value: job.result.map(<[u8]>::to_vec),
+            at: Some(job.finished),
+            attempts: job.attempts,
+        })
     }
 }
 
@@ -146,20 +187,22 @@ impl Done {
 impl<'q> View<'q> {
     /// The job of that id, if there is one.
     pub fn get(self, id: &[u8]) -> Option<JobView<'q>> {
-        let View { queue, jobs, at } = self;
+        let View {
+            jobs, parts, at, ..
+        } = self;
         let id = jobs.hashed(id);
         match jobs.find(id) {
             Some(handle) => Some(JobView {
-                waits: queue.waits_of(handle),
+                waits: parts.waits_of(jobs, handle),
                 client: jobs.client_of(handle),
                 ..self.job_in(handle, jobs.state_of(handle, at.now))
             }),
-            None => queue.done().find(id).map(|it| queue.done().view(it)),
+            None => parts.done().find(id).map(|it| parts.done().view(it)),
         }
     }
 
     fn has_due(self, handle: Handle) -> bool {
-        let flows = self.queue.flows();
+        let flows = self.parts.flows();
         flows.is_none_or(|it| it.has_due(handle, self.jobs))
     }
 
@@ -176,7 +219,7 @@ impl<'q> View<'q> {
             life,
             failure: job.failure(),
             recurring: job.recurring().map(|it| (&it.rule.rule, it.occurrence)),
-            group: self.queue.group_of(handle),
+            group: self.parts.group_of(self.jobs, handle),
             next: next.map(|next| self.jobs.job(next).payload()),
             notes: self.jobs.notes(handle),
             started: (job.place() == Place::Reserved).then(|| started_at(life.token)),
@@ -185,6 +228,45 @@ impl<'q> View<'q> {
             waits: None,
             client: None,
         }
+    }
+
+    /// The next instants at which a job will be due, at most `count`. `None` if there is no such job; empty if it has
+    /// no rule.
+    pub fn next_instants(self, id: &[u8], count: usize, zone_of: ZoneOf) -> Option<Vec<u64>> {
+        let View {
+            jobs, parts, at, ..
+        } = self;
+        let hashed = jobs.hashed(id);
+        let Some(handle) = jobs.find(hashed) else {
+            return parts.done().find(hashed).map(|_| Vec::new());
+        };
+        let job = jobs.job(handle);
+        let mut instants = Vec::new();
+        let Some(recurring) = job.recurring() else {
+            return Some(instants);
+        };
+        let Status { place, due, .. } = job.status();
+        let (mut occurrence, mut from) = (recurring.occurrence, at.now.ms());
+        let waits = place == Place::Scheduled && !occurrence.delivered && due > at.now.ms();
+        if waits {
+            instants.push(due);
+            from = due;
+        }
+        let (zone, _) = recurring.rule.zone(zone_of, occurrence);
+        while instants.len() < count {
+            let Some(next) = recurring.rule.next(id, occurrence, from, &*zone) else {
+                break;
+            };
+            instants.push(next.due);
+            from = next.due;
+            occurrence = Occurrence {
+                at: next.occurrence,
+                runs: occurrence.runs + 1,
+                delivered: false,
+                offset_s: next.offset_s,
+            };
+        }
+        Some(instants)
     }
 
     /// Counts by state, and the ends of the schedule.
@@ -264,16 +346,18 @@ impl<'q> View<'q> {
     }
 
     fn peek_done(self, peek: &Peek, show: impl FnMut(JobView<'_>)) {
-        let done = self.queue.done().iter_from(peek.from);
-        let done = done.filter(|&it| !self.queue.done().is_over(it, self.at));
-        let done = done.map(|it| self.queue.done().view(it));
+        let done = self.parts.done().iter_from(peek.from);
+        let done = done.filter(|&it| !self.parts.done().is_over(it, self.at));
+        let done = done.map(|it| self.parts.done().view(it));
         peek.show(done.take_while(|job| job.at() <= peek.to), show);
     }
 
     /// Done jobs whose time is not over, and that DONELEN keeps.
     pub(super) fn done_len(self) -> usize {
-        let View { queue, at, .. } = self;
-        let len = queue.done().len() - queue.done().over_by(at.ended_ms);
+        let View {
+            queue, parts, at, ..
+        } = self;
+        let len = parts.done().len() - parts.done().over_by(at.ended_ms);
         match queue.settings().done_limits.len {
             most if most != 0 && at.ended_ms != 0 => len.min(most as usize),
             _ => len,
@@ -283,7 +367,7 @@ impl<'q> View<'q> {
     /// One step of a scan over all jobs: every job that is there throughout is shown at least once
     /// before the cursor is 0 again.
     pub fn scan(self, cursor: u64, mut show: impl FnMut(JobView<'_>)) -> u64 {
-        if self.queue.has_done() {
+        if self.parts.has_done() {
             return self.scan_all(cursor, show);
         }
         self.jobs.scan(cursor, |handle| {
@@ -299,7 +383,7 @@ impl<'q> View<'q> {
     /// As [`View::scan`], if there are done jobs. Both indexes order ids by the same hash. A step ends in both where
     /// the shorter one ends, so that a job is seen whichever index it is in by then.
     fn scan_all(self, cursor: u64, mut show: impl FnMut(JobView<'_>)) -> u64 {
-        let (jobs, all_done, at) = (self.jobs, self.queue.done(), self.at);
+        let (jobs, all_done, at) = (self.jobs, self.parts.done(), self.at);
         let (mut handles, mut done) = (Vec::new(), Vec::new());
         let ends = [
             jobs.scan(cursor, |handle| handles.push(handle)),

@@ -4,7 +4,7 @@
 use super::api::{api, guarded, imports as imported, trims, valkey, Ctx, KeyName, RawString, OK};
 use super::{
     agenda, async_load, awaits, blocked, client_eviction, imports, reclaim, renamed, replicate,
-    replication_needed, sleep, timer, trimmed, unowned_slots, worker,
+    sleep, timer, trimmed, unowned_slots, worker,
 };
 use redis_module::raw;
 use std::ffi::{c_char, c_int, c_void, CStr};
@@ -102,7 +102,7 @@ unsafe extern "C" fn on_loading(
             let ctx = unsafe { Ctx::new(ctx) };
             worker::role_is(ctx.flags().is_master());
             awaits::recheck_all(None);
-            replication_needed::may_have_begun();
+            replicate::may_have_begun();
             note_new_subscribers();
         } else if !async_load::is_under_way() {
             agenda::clear(None);
@@ -186,7 +186,7 @@ unsafe extern "C" fn on_role_change(
     guarded("the role event", (), || {
         let now_master = sub == raw::REDISMODULE_EVENT_REPLROLECHANGED_NOW_MASTER;
         worker::role_is(now_master);
-        replication_needed::may_have_begun();
+        replicate::may_have_begun();
     });
 }
 
@@ -205,7 +205,7 @@ unsafe extern "C" fn on_news(
     _data: *mut c_void,
 ) {
     guarded("an event", (), || {
-        replication_needed::may_have_begun();
+        replicate::may_have_begun();
         note_new_subscribers();
     });
 }

@@ -29,7 +29,6 @@ pub mod queue_value;
 pub mod reclaim;
 pub mod renamed;
 pub mod replicate;
-pub mod replication_needed;
 pub mod serve;
 mod sleep;
 pub mod test_clock;

@@ -319,7 +319,9 @@ fn run_turn(fired: Fired<'_>, due: &Due, now: Now, share: usize, order: &Order) 
             let before = serve(value, serving, &mut left, effects, &mut served.clients);
             Turn {
                 steps: waking + followed + share - left,
-                is_unfinished: followed == share || left == 0 || value.queue().has_flow_work(),
+                is_unfinished: followed == share
+                    || left == 0
+                    || value.queue().parts().has_flow_work(),
                 before,
             }
         })

@@ -52,7 +52,6 @@ mod due;
 mod key;
 mod level;
 mod node;
-mod path;
 mod prefetch;
 mod relocate;
 mod shape;

@@ -89,6 +89,26 @@ impl House {
         arrows
     }
 
+    /// Between the parts of a module: each file directly below it is one, with its folder. The module holds them, and is
+    /// none of them.
+    pub fn arrows_below(&self, module: &str) -> Arrows {
+        let part = |file: &str| {
+            let below = file.strip_prefix(module)?.strip_prefix('/')?;
+            below.split('/').next().map(str::to_owned)
+        };
+        let uses = self.uses().into_iter();
+        let between = uses.filter_map(|(from, to)| Some((part(&from)?, part(&to)?)));
+        between.filter(|(from, to)| from != to).collect()
+    }
+
+    /// Modules that have parts.
+    pub fn holders(&self) -> BTreeSet<&str> {
+        let files = self.sources.keys();
+        files
+            .filter_map(|file| file.rsplit_once('/').map(|(holder, _)| holder))
+            .collect()
+    }
+
     /// Between files.
     pub fn uses(&self) -> Arrows {
         let sources = self.sources.iter();

@@ -20,7 +20,7 @@ const FLOORS: [&str; 7] = [
 ];
 
 /// All functions in `impl Queue`, the rules' and the state's, private ones too; only ever fewer.
-const METHODS: usize = 300;
+const METHODS: usize = 200;
 
 fn root() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
@@ -79,6 +79,32 @@ fn no_arrow_leads_upwards_and_none_in_a_circle() {
     assert_eq!(upward(&arrows), Vec::<String>::new());
     assert_eq!(circles(&arrows), []);
     assert_eq!(state_uses_rules(&arrows), Vec::<&str>::new());
+}
+
+/// Where no files are in a circle, parts may be: if `store` uses `notes/table`, and `notes` uses `jobs`, which uses
+/// `store`. So each file counts as one with its folder here, in every module.
+#[test]
+fn no_parts_are_in_a_circle() {
+    let house = house();
+    for holder in house.holders() {
+        let arrows = house.arrows_below(holder);
+        println!("{holder}: {} arrows between its parts", arrows.len());
+        assert_eq!(circles(&arrows), [], "below {holder}");
+    }
+    assert!(house.arrows_below("queue/state").len() > 120);
+    let made_up = [
+        ("q/mod.rs", "struct Q(jobs::Jobs);"),
+        ("q/jobs.rs", "use super::{store::Store, Q};"),
+        ("q/store.rs", "use super::notes::Table;"),
+        (
+            "q/notes.rs",
+            "mod table; pub(super) use table::Table; use super::jobs::Jobs;",
+        ),
+        ("q/notes/table.rs", ""),
+    ];
+    let made_up = House::of(made_up.map(|(file, text)| (file.to_owned(), text.to_owned())));
+    let arrows = made_up.arrows_below("q");
+    assert_eq!(circles(&arrows), [["jobs", "notes", "store"].into()]);
 }
 
 /// A queue is to be read part by part: what concerns one part alone is a method of that part.

@@ -10,6 +10,7 @@ use dq::queue::after::Waits;
 use dq::queue::budget::FOLLOWED;
 use dq::queue::clock::Now;
 use dq::queue::codec::decode;
+use dq::queue::configure::paused_shown;
 use dq::queue::effects::Effects;
 use dq::queue::job::{JobView, State};
 use dq::queue::stats::Totals;
@@ -108,7 +109,7 @@ impl Comparison<'_> {
         equal("LEN by state", lens, expected)?;
         equal("bytes", self.queue.bytes(), self.model.bytes())?;
         let done_bytes = self.model.done_bytes();
-        equal("done-bytes", self.queue.done().bytes(), done_bytes)?;
+        equal("done-bytes", self.queue.parts().done().bytes(), done_bytes)?;
         equal("LEN", self.queue.at(self.now).len(None), self.model.live())?;
         self.groups()?;
         let times = (summary.next_due, summary.oldest_ready_ms);
@@ -313,7 +314,11 @@ impl Comparison<'_> {
     fn settings(&self) -> Result<(), String> {
         equal("CFGGET", &**self.queue.settings(), &self.model.settings)?;
         let paused = self.model.paused(self.now.us());
-        equal("paused", self.queue.paused(self.now), paused)?;
+        equal(
+            "paused",
+            paused_shown(self.queue.paused_until(), self.now),
+            paused,
+        )?;
         let disposable = self.model.is_disposable();
         equal("no key is kept", self.queue.is_disposable(), disposable)
     }

@@ -7,6 +7,7 @@ use dq::queue::after::{For, JobResult, Outcome};
 use dq::queue::budget::FOLLOWED;
 use dq::queue::claim::{Claim, Nack};
 use dq::queue::clock::{Mint, Now};
+use dq::queue::configure::GroupChange;
 use dq::queue::deliver::Wanted;
 use dq::queue::deliver::{LeaseLength, Pop};
 use dq::queue::effects::Effects;
@@ -80,13 +81,17 @@ impl Call<'_> {
                 Reply::Ok
             }
             Op::Group(name, None) => {
-                queue.clear_group(name, out);
+                let _ = queue.change_group(name, GroupChange::Clear, now, out);
                 Reply::Ok
             }
-            Op::Group(name, Some(change)) => done(queue.set_group(name, *change, out)),
-            Op::PauseGroup(name, ms) => done(queue.pause_group(name, *ms, now, out)),
+            Op::Group(name, Some(change)) => {
+                done(queue.change_group(name, GroupChange::Set(*change), now, out))
+            }
+            Op::PauseGroup(name, ms) => {
+                done(queue.change_group(name, GroupChange::Pause(*ms), now, out))
+            }
             Op::ResumeGroup(name) => {
-                queue.resume_group(name, now, out);
+                let _ = queue.change_group(name, GroupChange::Resume, now, out);
                 Reply::Ok
             }
             Op::Configure(change) => done(queue.configure_with(change, now, out)),

@@ -541,7 +541,7 @@ fn one_purge_more_is_no_more_work() {
     assert!(work < FEW, "{work} steps");
     stood.queue.check_invariants().unwrap();
     let work = steps(&mut stood, |queue, _| {
-        assert_eq!(queue.free_purged(JOBS / 2), 0)
+        assert_eq!(queue.work_off(JOBS / 2), 0)
     });
     assert!(work >= JOBS / 4, "{work} are buried");
 }

@@ -6,8 +6,11 @@ use crate::queue::effects::Effects;
 use crate::queue::error::QueueError;
 use crate::queue::job::{Handle, Place};
 use crate::queue::recurring::rule::Next;
-use crate::queue::state::flows::{Plan, Waiter};
+use crate::queue::settings::Settings;
+use crate::queue::state::after::{Plan, Waiter};
 use crate::queue::state::groups::Sought;
+use crate::queue::state::jobs::Jobs;
+use crate::queue::state::parts::Parts;
 use crate::queue::state::store::Id;
 use crate::queue::Queue;
 
@@ -33,6 +36,116 @@ impl Admitted {
             Admitted::New | Admitted::Behind(_) => None,
         }
     }
+
+    /// An error if the job would exceed MAXLEN, or that of its group, or the number of jobs that a queue can hold.
+    #[inline]
+    pub(super) fn check_counts(
+        &self,
+        group: Option<Sought<'_>>,
+        (jobs, parts): (&Jobs, &Parts),
+        settings: &Settings,
+    ) -> Result<(), QueueError> {
+        let replaced = self.replaced();
+        let is_one_more = replaced.is_none() && !matches!(self, Admitted::Behind(_));
+        let is_dead = |old| jobs.job(old).place() == Place::Dead;
+        let limit = settings.max_len;
+        if limit != 0
+            && (is_one_more || replaced.is_some_and(is_dead))
+            && jobs.live_len() as u64 >= limit
+        {
+            return Err(QueueError::Full);
+        }
+        if is_full(parts.groups(), group) {
+            let number = group.and_then(|it| it.number);
+            let is_of_it = |old| !is_dead(old) && jobs.job(old).group() == number;
+            if is_one_more || replaced.is_some_and(|old| !is_of_it(old)) {
+                return Err(QueueError::GroupFull);
+            }
+        }
+        if replaced.is_none() && !jobs.has_room() {
+            return Err(QueueError::TooManyJobs);
+        }
+        Ok(())
+    }
+
+    /// By how many bytes the queue grows with a job of `len`, which may take the place of others.
+    pub(super) fn growth(
+        &self,
+        len: u64,
+        group: Option<&[u8]>,
+        (jobs, parts): (&Jobs, &Parts),
+    ) -> i64 {
+        let replaced = self.replaced();
+        let old = match *self {
+            Admitted::Behind(before) => Some(before),
+            _ => replaced,
+        };
+        let successor = old.and_then(|old| jobs.successor(old));
+        let freed = replaced.or(successor);
+        let mut freed = freed.map_or(0, |handle| jobs.content_of(handle));
+        if let Admitted::Renews(old) = *self {
+            // A renewed job keeps its steps.
+            freed -= jobs.notes(old).counted();
+        }
+        let going: Vec<Handle> = replaced.into_iter().chain(successor).collect();
+        let names = parts.group_growth(jobs, group, &going);
+        let plan = match self {
+            Admitted::After(_, plan) => Some(plan),
+            _ => None,
+        };
+        let results = parts.results_growth(jobs, replaced, plan);
+        (len as i64 - freed as i64).saturating_add(names + results)
+    }
+}
+
+impl Parts {
+    /// What the job is to wait for. A recurring job cannot replace a job that others are after.
+    #[inline]
+    fn plan_of(
+        &self,
+        jobs: &Jobs,
+        add: &Add<'_>,
+        old: Option<Handle>,
+    ) -> Result<Option<Plan>, QueueError> {
+        match &add.after {
+            Some(until) => {
+                let waiter = Waiter {
+                    id: add.id.unwrap_or_default(),
+                    there: old,
+                    group: add.group,
+                };
+                Ok(Some(self.plan_after(jobs, &waiter, until)?))
+            }
+            None if add.recur.is_some()
+                && old.is_some_and(|old| self.flows().is_some_and(|it| it.is_awaited(old))) =>
+            {
+                Err(QueueError::AfterRule)
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// Whether the condition refuses a job, given where the existing job with its id is. Not asked about a successor.
+    #[inline]
+    pub(in crate::queue) fn refuses(
+        &self,
+        jobs: &Jobs,
+        condition: Condition,
+        id: Option<&[u8]>,
+        (place, finds_done): (Option<Place>, bool),
+        now: Now,
+    ) -> bool {
+        match condition {
+            Condition::New | Condition::Next => {
+                place.is_some_and(|place| place != Place::Dead)
+                    || id
+                        .and_then(|id| self.remembered_until(jobs, id))
+                        .is_some_and(|until| until > now.ms())
+            }
+            Condition::Existing => place.is_none() && !finds_done,
+            Condition::Replace => false,
+        }
+    }
 }
 
 impl Queue {
@@ -47,13 +160,16 @@ impl Queue {
     ) -> Result<Option<Admitted>, QueueError> {
         // A done job with the id does not stop NX, and XX finds it.
         let finds_done = id.is_some_and(|id| self.find_done_unexpired(id, now, out).is_some());
-        if self.refuses(add.condition, add.id, (None, finds_done), now) {
+        if self
+            .parts()
+            .refuses(self.jobs(), add.condition, add.id, (None, finds_done), now)
+        {
             return Ok(None);
         }
         if first.is_some_and(|first| !add.allows(&first)) {
             return Err(QueueError::UntilIsPast);
         }
-        let plan = self.plan_of(add, None)?;
+        let plan = self.parts().plan_of(self.jobs(), add, None)?;
         Ok(Some(
             plan.map_or(Admitted::New, |plan| Admitted::After(None, plan)),
         ))
@@ -71,123 +187,27 @@ impl Queue {
         let is_renewed = add.renews(old, self.jobs());
         let recurs = self.jobs().recurs(old);
         let follows = add.condition == Condition::Next && place == Place::Reserved && !recurs;
-        if !follows && self.refuses(add.condition, add.id, (Some(place), false), now) {
+        if !follows
+            && self.parts().refuses(
+                self.jobs(),
+                add.condition,
+                add.id,
+                (Some(place), false),
+                now,
+            )
+        {
             return Ok(None);
         }
         if first.is_some_and(|first| !is_renewed && !add.allows(&first)) {
             return Err(QueueError::UntilIsPast);
         }
-        Ok(Some(match self.plan_of(add, Some(old))? {
-            _ if follows => Admitted::Behind(old),
-            Some(plan) => Admitted::After(Some(old), plan),
-            None if is_renewed => Admitted::Renews(old),
-            None => Admitted::Replaces(old),
-        }))
-    }
-
-    /// What the job is to wait for. A recurring job cannot replace a job that others are after.
-    #[inline]
-    fn plan_of(&self, add: &Add<'_>, old: Option<Handle>) -> Result<Option<Plan>, QueueError> {
-        match &add.after {
-            Some(until) => {
-                let waiter = Waiter {
-                    id: add.id.unwrap_or_default(),
-                    there: old,
-                    group: add.group,
-                };
-                Ok(Some(self.plan_after(&waiter, until)?))
-            }
-            None if add.recur.is_some()
-                && old.is_some_and(|old| self.flows().is_some_and(|it| it.is_awaited(old))) =>
-            {
-                Err(QueueError::AfterRule)
-            }
-            None => Ok(None),
-        }
-    }
-
-    /// An error if the job would exceed MAXLEN, or that of its group, or the number of jobs that a queue can hold.
-    #[inline]
-    pub(super) fn check_counts(
-        &self,
-        admitted: &Admitted,
-        group: Option<Sought<'_>>,
-    ) -> Result<(), QueueError> {
-        let replaced = admitted.replaced();
-        let is_one_more = replaced.is_none() && !matches!(admitted, Admitted::Behind(_));
-        let is_dead = |old| self.jobs().job(old).place() == Place::Dead;
-        let limit = self.settings().max_len;
-        if limit != 0
-            && (is_one_more || replaced.is_some_and(is_dead))
-            && self.jobs().live_len() as u64 >= limit
-        {
-            return Err(QueueError::Full);
-        }
-        if is_full(self.groups(), group) {
-            let number = group.and_then(|it| it.number);
-            let is_of_it = |old| !is_dead(old) && self.jobs().job(old).group() == number;
-            if is_one_more || replaced.is_some_and(|old| !is_of_it(old)) {
-                return Err(QueueError::GroupFull);
-            }
-        }
-        if replaced.is_none() && !self.jobs().has_room() {
-            return Err(QueueError::TooManyJobs);
-        }
-        Ok(())
-    }
-
-    /// Whether the condition refuses a job, given where the existing job with its id is. Not asked about a successor.
-    #[inline]
-    pub(in crate::queue) fn refuses(
-        &self,
-        condition: Condition,
-        id: Option<&[u8]>,
-        (place, finds_done): (Option<Place>, bool),
-        now: Now,
-    ) -> bool {
-        match condition {
-            Condition::New | Condition::Next => {
-                place.is_some_and(|place| place != Place::Dead)
-                    || id
-                        .and_then(|id| self.remembered_until(id))
-                        .is_some_and(|until| until > now.ms())
-            }
-            Condition::Existing => place.is_none() && !finds_done,
-            Condition::Replace => false,
-        }
-    }
-
-    /// An error if `len` more bytes, less those of what is replaced, exceed MAXBYTES.
-    pub(super) fn check_bytes(
-        &self,
-        len: u64,
-        group: Option<&[u8]>,
-        admitted: &Admitted,
-    ) -> Result<(), QueueError> {
-        let replaced = admitted.replaced();
-        let old = match *admitted {
-            Admitted::Behind(before) => Some(before),
-            _ => replaced,
-        };
-        let successor = old.and_then(|old| self.jobs().successor(old));
-        let freed = replaced.or(successor);
-        let mut freed = freed.map_or(0, |handle| self.jobs().content_of(handle));
-        if let Admitted::Renews(old) = *admitted {
-            // A renewed job keeps its steps.
-            freed -= self.jobs().notes(old).counted();
-        }
-        let going: Vec<Handle> = replaced.into_iter().chain(successor).collect();
-        let names = self.group_growth(group, &going);
-        let plan = match admitted {
-            Admitted::After(_, plan) => Some(plan),
-            _ => None,
-        };
-        let results = self.results_growth(replaced, plan);
-        let grown = (len as i64 - freed as i64).saturating_add(names + results);
-        let after = self.bytes().saturating_add_signed(grown);
-        if grown > 0 && after > self.settings().max_bytes {
-            return Err(QueueError::FullOfBytes);
-        }
-        Ok(())
+        Ok(Some(
+            match self.parts().plan_of(self.jobs(), add, Some(old))? {
+                _ if follows => Admitted::Behind(old),
+                Some(plan) => Admitted::After(Some(old), plan),
+                None if is_renewed => Admitted::Renews(old),
+                None => Admitted::Replaces(old),
+            },
+        ))
     }
 }

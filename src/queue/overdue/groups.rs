@@ -79,7 +79,7 @@ pub struct GroupsAt<'a> {
 impl GroupsAt<'_> {
     /// One step of a scan over the groups that hold jobs, or over those that are `set`, as [`View::scan`].
     pub fn scan(&self, cursor: u64, set: bool, mut show: impl FnMut(GroupView<'_>)) -> u64 {
-        let Some(groups) = self.view.queue.groups() else {
+        let Some(groups) = self.view.parts.groups() else {
             return 0;
         };
         let now_ms = self.view.at.now.ms();
@@ -95,7 +95,7 @@ impl GroupsAt<'_> {
 
     /// How many groups there are: see [`Groups::len`](crate::queue::state::groups::Groups::len).
     pub fn len(&self) -> usize {
-        let Some(groups) = self.view.queue.groups() else {
+        let Some(groups) = self.view.parts.groups() else {
             return 0;
         };
         let is_left = |(&number, shift): (&GroupNumber, &Shift)| {
@@ -125,7 +125,7 @@ impl<'q> View<'q> {
 
     /// The group with this name, if it holds jobs or has settings.
     pub fn group_seen(self, name: &[u8]) -> Option<GroupSeen> {
-        let groups = self.queue.groups()?;
+        let groups = self.parts.groups()?;
         let number = groups.named(name, self.jobs)?;
         let (now, group) = (self.at.now, groups.view(number));
         let mut all = Shift::default();
@@ -148,7 +148,7 @@ impl<'q> View<'q> {
 
     fn each_shift(self, mut each: impl FnMut(GroupNumber, Shift)) {
         let (jobs, ended) = (self.jobs, self.at.ended_ms);
-        if self.queue.groups().is_none()
+        if self.parts.groups().is_none()
             || self.queue.next_event().is_none_or(|first| first > ended)
         {
             return;

@@ -280,7 +280,7 @@ fn a_purge_takes_what_it_would_have_taken_later() {
                 assert_eq!(lens(&still, now), lens(&expired, now), "{state:?}");
                 let all = |queue: &Queue| State::ALL.map(|it| shown(queue, it, now)[1].clone());
                 let totals = |totals: &Totals| totals.named().map(|(_, total)| total);
-                while still.free_purged(100) == 0 {}
+                while still.work_off(100) == 0 {}
                 still.check_invariants().unwrap();
                 // Which of the dead stay is said by the order in which occurrences die, too.
                 if dead_len.is_none() {

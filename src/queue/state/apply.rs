@@ -8,6 +8,7 @@ use super::fits::check_change;
 use super::jobs::Jobs;
 use super::moves::Known;
 use super::parts::Parts;
+use super::position::Position;
 use super::rate::RateWindow;
 use super::store::NewJob;
 use super::Queue;
@@ -44,10 +45,7 @@ impl Queue {
             Effect::Failed { id, attempt, kept } => self.jobs.apply_failed(id, attempt, kept),
             Effect::Done(ref of_done) => self.apply_done(of_done),
             Effect::Job { id, change } => {
-                let handle = self.jobs.expect(id)?;
-                let job = self.jobs.job(handle);
-                check_change(job, change)?;
-                let before = self.jobs.position_of(job);
+                let (handle, before) = self.jobs.expect_for(id, change)?;
                 self.change(handle, before, change);
                 Ok(())
             }
@@ -59,22 +57,19 @@ impl Queue {
             } => {
                 let handle = self.jobs.expect(id)?;
                 failure.map_or(Ok(()), check_failure)?;
-                self.check_recurred(handle, ended, next)?;
+                self.parts.check_recurred(&self.jobs, handle, ended, next)?;
                 self.recur(handle, ended, next, failure);
                 Ok(())
             }
-            Effect::Purged(purge) => self.apply_purge(purge),
-            Effect::Waits { id, ref after } => self.apply_waits(id, after),
+            Effect::Purged(purge) => self.parts.apply_purge(&mut self.jobs, purge),
+            Effect::Waits { id, ref after } => self.parts.apply_waits(&mut self.jobs, id, after),
             Effect::Over {
                 id,
                 outcome,
                 at,
                 value,
-            } => match outcome {
-                Some(outcome) => self.parts.apply_over(&self.jobs, id, outcome, at, value),
-                None => self.parts.apply_emptied(&self.jobs, id, at),
-            },
-            Effect::Stepped { count, .. } => self.apply_stepped(count),
+            } => self.parts.apply_over(&self.jobs, id, outcome, at, value),
+            Effect::Stepped { count, .. } => self.parts.apply_stepped(&mut self.jobs, count),
             Effect::End {
                 id,
                 outcome,
@@ -95,9 +90,9 @@ impl Queue {
             Effect::Configured(ref settings) => self.apply_configured(settings),
             Effect::Group { name, own } => self.apply_group(name, own),
             Effect::Paused { until } => self.apply_paused(until),
-            Effect::Remembered { id, until } => self.apply_remembered(id, until),
+            Effect::Remembered { id, until } => self.parts.apply_remembered(&self.jobs, id, until),
             Effect::Forgot(what) => {
-                self.forget(what);
+                self.parts.forget(&self.jobs, what);
                 Ok(())
             }
             Effect::Floors { seq, death, token } => self.jobs.raise_to(seq, death, token),
@@ -113,7 +108,7 @@ impl Queue {
                 // In a snapshot, these effects come after all rows.
                 self.parts.check_turns(&self.jobs, true)?;
             }
-            self.index()?;
+            self.parts.index(&mut self.jobs)?;
         }
         if let Some(flows) = self.parts.flows.as_mut().filter(|_| !effect.is_kept_flow()) {
             flows.end_restoring();
@@ -150,18 +145,11 @@ impl Queue {
         }
     }
 
-    fn apply_configured(&mut self, settings: &Settings) -> Result<(), QueueError> {
-        settings.check()?;
-        self.configure(settings.clone());
-        self.note_done();
-        Ok(())
-    }
-
     fn apply_group(&mut self, name: &[u8], own: GroupSettings) -> Result<(), QueueError> {
         check_group(name)?;
         own.check()?;
         self.kept |= own.any();
-        let own = (self.group_settings(name), own);
+        let own = (self.parts.group_settings(&self.jobs, name), own);
         let limits = &self.settings.group_limits;
         self.parts.set_own(name, own, limits, &self.jobs);
         Ok(())
@@ -176,12 +164,6 @@ impl Queue {
         Ok(())
     }
 
-    fn apply_remembered(&mut self, id: &[u8], until: u64) -> Result<(), QueueError> {
-        check_id(id)?;
-        check_instant(until)?;
-        self.parts.remember(&self.jobs, id, until)
-    }
-
     fn apply_new(&mut self, came: &Came<'_>, instants: (u64, u64)) -> Result<(), QueueError> {
         check_instant(instants.0)?;
         check_instant(instants.1)?;
@@ -194,16 +176,9 @@ impl Queue {
         Ok(())
     }
 
-    fn forget(&mut self, what: Forgotten<'_>) {
-        if let Forgotten::Pause(name) = what {
-            let number = self.groups().and_then(|it| it.named(name, &self.jobs));
-            let number = number.into_iter();
-            return number.for_each(|number| self.parts.end_pause(&self.jobs, number));
-        }
-        self.parts.forget(&self.jobs, what);
-    }
-
-    fn configure(&mut self, settings: Settings) {
+    fn apply_configured(&mut self, settings: &Settings) -> Result<(), QueueError> {
+        settings.check()?;
+        let settings = settings.clone();
         self.kept = true;
         if settings.dedupe_ms == 0 && self.parts.dedupe.len() > 0 {
             self.parts.set_dedupe_aside(&self.jobs);
@@ -215,6 +190,8 @@ impl Queue {
             self.parts.cold.make().rate = window;
         }
         let limits = settings.group_limits;
+        self.keeps_done = settings.done_limits.any();
+        self.parts.note_done(settings.done_limits);
         let settings = match settings == *Settings::unconfigured() {
             true => Settings::unconfigured(),
             false => Arc::new(settings),
@@ -226,11 +203,23 @@ impl Queue {
         if limits != before {
             self.parts.regroup(&limits, &self.jobs);
         }
+        Ok(())
     }
 }
 
 impl Parts {
+    fn apply_remembered(&mut self, jobs: &Jobs, id: &[u8], until: u64) -> Result<(), QueueError> {
+        check_id(id)?;
+        check_instant(until)?;
+        self.remember(jobs, id, until)
+    }
+
     fn forget(&mut self, jobs: &Jobs, what: Forgotten<'_>) {
+        if let Forgotten::Pause(name) = what {
+            let number = self.groups().and_then(|it| it.named(name, jobs));
+            let number = number.into_iter();
+            return number.for_each(|number| self.end_pause(jobs, number));
+        }
         match (what, self.dedupe.made()) {
             (Forgotten::Id(id), Some(dedupe)) => {
                 dedupe.forget(jobs.hashed(id), &**jobs.hasher());
@@ -264,13 +253,19 @@ impl Jobs {
         handle.ok_or(malformed("an effect on a job that is not there"))
     }
 
+    /// The job, and where it stands, if this change fits it.
+    fn expect_for(&self, id: &[u8], change: Change<'_>) -> Result<(Handle, Position), QueueError> {
+        let handle = self.expect(id)?;
+        let job = self.job(handle);
+        check_change(job, change)?;
+        Ok((handle, self.position_of(job)))
+    }
+
     fn raise_to(&mut self, seq: u64, death: u64, token: u64) -> Result<(), QueueError> {
         if seq > SEQ_MAX || death > SEQ_MAX || token > TOKEN_MAX {
             return Err(malformed("a number that leaves no room to count on"));
         }
-        self.numbers.seq = self.numbers.seq.max(seq);
-        self.numbers.deaths = self.numbers.deaths.max(death);
-        self.numbers.token = self.numbers.token.max(token);
+        self.numbers.raise_to(seq, death, token);
         Ok(())
     }
 }

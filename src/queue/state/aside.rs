@@ -18,31 +18,6 @@ impl From<Queue> for Garbage {
     }
 }
 
-impl Queue {
-    /// Whether anything may have been set aside, or departures are noted.
-    #[inline]
-    pub fn has_set_aside(&self) -> bool {
-        self.parts.cold.is_made()
-    }
-
-    /// What was set aside since the last call, to be freed in steps.
-    pub fn take_garbage(&mut self) -> Option<Vec<Garbage>> {
-        let garbage = self.parts.take_garbage();
-        (!garbage.is_empty()).then_some(garbage)
-    }
-
-    /// Sets all jobs aside, as if there had never been any.
-    pub(super) fn set_jobs_aside(&mut self) {
-        let parts = Parts {
-            groups: self.parts.groups.take(),
-            flows: self.parts.flows.take(),
-            ..Parts::default()
-        };
-        let garbage = Garbage::of(self.jobs.take(), parts);
-        self.parts.set_aside(garbage);
-    }
-}
-
 impl Parts {
     /// Little garbage is freed at once: to keep it would cost more.
     fn set_aside(&mut self, garbage: Garbage) {
@@ -107,6 +82,17 @@ impl Parts {
         // Stays made once there were any: what follows asks how many there are.
         self.done.make();
     }
+
+    /// Sets all jobs aside, as if there had never been any.
+    pub(super) fn set_jobs_aside(&mut self, jobs: &mut Jobs) {
+        let parts = Parts {
+            groups: self.groups.take(),
+            flows: self.flows.take(),
+            ..Parts::default()
+        };
+        let garbage = Garbage::of(jobs.take(), parts);
+        self.set_aside(garbage);
+    }
 }
 
 #[cfg(test)]
@@ -144,7 +130,7 @@ mod tests {
         // The same for a whole queue, a part of which was set aside before: one more step finds that this part is
         // freed.
         let mut queue = queue();
-        queue.set_jobs_aside();
+        queue.parts.set_jobs_aside(&mut queue.jobs);
         let mut whole = Garbage::from(queue);
         let all: usize = counts.iter().sum();
         assert_eq!(steps(|count| whole.free_some(count)), all + 1);

@@ -97,7 +97,7 @@ impl Queue {
         let (due, expires) = (job.due, 0);
         out.push_made(|| Effect::Came(job.came(How::New { due, expires })));
         self.count(out, |totals| totals.added += 1);
-        job.seq = self.next_seq();
+        job.seq = self.parts.next_seq(&mut self.jobs);
         match job.group.filter(|_| GROUPED) {
             None => _ = self.jobs.put::<false>(job, id, None, known.hint),
             Some(group) => {
@@ -142,10 +142,13 @@ impl Queue {
         now: Now,
         out: &mut Effects,
     ) {
-        must_fit(self.check_recurred(handle, ended, next), || {
-            let id = self.jobs.job(handle).id().escape_ascii();
-            format!("{ended:?} was decided of an occurrence of '{id}', but cannot be applied")
-        });
+        must_fit(
+            self.parts.check_recurred(&self.jobs, handle, ended, next),
+            || {
+                let id = self.jobs.job(handle).id().escape_ascii();
+                format!("{ended:?} was decided of an occurrence of '{id}', but cannot be applied")
+            },
+        );
         let job = self.jobs.job(handle);
         out.push(&Effect::Recurred {
             id: job.id(),

@@ -27,7 +27,15 @@ impl Queue {
         let parts = (1 << PART_BITS) - 1;
         let (mut part, mut from) = (cursor & parts, (cursor >> PART_BITS) as u32);
         while part < PARTS {
-            match self.relocate_some(part, from, mover) {
+            let next = match part {
+                ..JOBS => self.jobs.relocate(part, from, mover),
+                JOBS..AFTER_JOBS => self.parts.relocate(part - JOBS, from, mover),
+                _ => {
+                    self.totals.lateness.relocate(mover);
+                    None
+                }
+            };
+            match next {
                 Some(next) => from = next,
                 None => (part, from) = (part + 1, 0),
             }
@@ -36,18 +44,6 @@ impl Queue {
             }
         }
         0
-    }
-
-    /// Moves up to [`crate::storage::relocate::STEP`] numbers of a part; returns the next one, none at its end.
-    fn relocate_some(&mut self, part: u64, from: u32, mover: &mut impl Mover) -> Option<u32> {
-        match part {
-            ..JOBS => self.jobs.relocate(part, from, mover),
-            JOBS..AFTER_JOBS => self.parts.relocate(part - JOBS, from, mover),
-            _ => {
-                self.totals.lateness.relocate(mover);
-                None
-            }
-        }
     }
 }
 

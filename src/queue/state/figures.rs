@@ -62,7 +62,7 @@ impl Queue {
     /// Frees purged jobs until about so many bytes of them are left.
     pub fn free_purged_to(&mut self, bytes: u64) {
         while self.jobs.has_purged() && self.jobs.unfreed_bytes(self.jobs.unfreed_len()) > bytes {
-            self.free_purged(STEP);
+            self.parts.free_purged(&mut self.jobs, STEP);
         }
     }
 
@@ -84,7 +84,7 @@ impl Queue {
             },
             bytes: self.bytes(),
             recurring: self.jobs.recurring_len() as u64,
-            groups: self.groups().map_or(0, |it| it.len(&self.jobs)) as u64,
+            groups: self.parts.groups().map_or(0, |it| it.len(&self.jobs)) as u64,
             done: self.parts.done.len() as u64,
             done_bytes: self.parts.done.bytes(),
             first_due: self.jobs.schedule().least_due(),

@@ -19,44 +19,39 @@
 //! A job keeps its links, and how each ended, until it is removed. In a queue where no job is after others, none of
 //! this exists.
 
-mod apply;
 mod blocked;
 mod check;
-mod circles;
-mod commit;
 mod keep;
-mod restore;
 mod snapshot;
 mod step;
-mod stuck;
 mod values;
 
 use super::jobs::Jobs;
 use super::store::allocated;
 use crate::queue::after::{Moment, OnDead, Outcome};
-use crate::queue::job::GroupNumber;
-use crate::queue::job::Handle;
+use crate::queue::job::{GroupNumber, Handle};
 use crate::storage::broken::there;
 use crate::storage::few::Few;
 use crate::storage::relocate::{move_boxed, Mover};
 use crate::storage::skiplist::Skiplist;
 use crate::storage::slab::Slab;
 use crate::storage::table::IdTable;
-pub(in crate::queue) use apply::Arriving;
-pub(in crate::queue) use circles::{Plan, Waiter};
+pub(super) use blocked::reason_of;
 pub(in crate::queue) use keep::Released;
 use std::collections::{BTreeMap, VecDeque};
+pub(super) use step::{Fallout, Stepped};
 use values::Values;
+pub(super) use values::{EndOf, EndValue};
 
 /// Names what is awaited, or an end.
-type Number = u32;
-const NONE: Number = Number::MAX;
+pub type Number = u32;
+pub(super) const NONE: Number = Number::MAX;
 
 const NO_NUMBER: &str = "a link to nothing";
 const NO_RECORD: &str = "a waiting job without its record";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum What {
+pub enum What {
     Job(Handle),
     Group(GroupNumber),
     /// It has ended: the number of its end.
@@ -64,8 +59,8 @@ enum What {
 }
 
 #[derive(Clone, Debug)]
-struct Awaited {
-    what: What,
+pub struct Awaited {
+    pub what: What,
     on_dead: OnDead,
     /// Links to it, and one more while it stands in the line.
     users: u32,
@@ -85,33 +80,33 @@ struct Over {
 }
 
 /// What a job is after, in the order of its AFTER.
-type Links = Few<Number>;
+pub type Links = Few<Number>;
 
 #[derive(Clone, Debug)]
-struct Record {
-    links: Links,
+pub struct Record {
+    pub links: Links,
     /// The latest end that was counted, in half milliseconds.
-    latest: u64,
-    waiter: Handle,
+    pub latest: u64,
+    pub waiter: Handle,
     /// Links that are still open: their ends have not been carried out for it.
-    open: u16,
-    on_dead: OnDead,
-    flags: u8,
+    pub open: u16,
+    pub on_dead: OnDead,
+    pub flags: u8,
 }
 
 /// In a record: the due time is an instant, else a delay.
-const TIMED: u8 = 1;
+pub(super) const TIMED: u8 = 1;
 /// In a record: its one link is to a group.
-const OF_GROUP: u8 = 2;
+pub(super) const OF_GROUP: u8 = 2;
 
 const _: () = assert!(size_of::<Record>() == 32);
 
 impl Record {
-    fn is_timed(&self) -> bool {
+    pub fn is_timed(&self) -> bool {
         self.flags & TIMED != 0
     }
 
-    fn is_of_group(&self) -> bool {
+    pub fn is_of_group(&self) -> bool {
         self.flags & OF_GROUP != 0
     }
 
@@ -122,7 +117,7 @@ impl Record {
         }
     }
 
-    fn note_end(&mut self, at: Moment) {
+    pub fn note_end(&mut self, at: Moment) {
         let at = at.ms * 2 + u64::from(at.is_within);
         self.latest = self.latest.max(at);
     }
@@ -151,24 +146,24 @@ pub struct Flows {
     /// Blocked jobs that have a group, by that group.
     members: Skiplist<u32>,
     edges: Skiplist<u32>,
-    awaited: Slab<Awaited>,
+    pub(super) awaited: Slab<Awaited>,
     overs: Slab<Over>,
     values: Values,
     records: Slab<Record>,
     waiters: IdTable,
-    of_job: IdTable,
+    pub(super) of_job: IdTable,
     /// The number that a link was last made to: many jobs in a row are after the same one.
-    latest: Number,
-    of_group: BTreeMap<GroupNumber, Number>,
+    pub(super) latest: Number,
+    pub(super) of_group: BTreeMap<GroupNumber, Number>,
     line: VecDeque<Pending>,
     /// Awaited groups that have become empty, and since when.
-    emptied: BTreeMap<GroupNumber, Moment>,
+    pub(super) emptied: BTreeMap<GroupNumber, Moment>,
     /// When the jobs that a rule is ending now ended.
-    moment: Moment,
+    pub(super) moment: Moment,
     heap_bytes: usize,
     restoring: Option<Box<Restoring>>,
     /// Parts of a snapshot have come: it is still to be checked that no job would stay blocked for ever.
-    is_unchecked: bool,
+    pub(super) is_unchecked: bool,
 }
 
 /// Handles are numbered densely; the tables want them scattered.
@@ -177,7 +172,7 @@ fn scattered(handle: Handle) -> u64 {
 }
 
 impl Flows {
-    fn awaited(&self, number: Number) -> &Awaited {
+    pub(super) fn awaited(&self, number: Number) -> &Awaited {
         there(self.awaited.get(number), NO_NUMBER)
     }
 
@@ -191,7 +186,7 @@ impl Flows {
         })
     }
 
-    fn record(&self, waiter: Handle) -> Option<&Record> {
+    pub(super) fn record(&self, waiter: Handle) -> Option<&Record> {
         self.records.get(self.record_number(waiter)?)
     }
 
@@ -201,7 +196,7 @@ impl Flows {
     }
 
     /// The number of a job for those that wait for it with this ONDEAD.
-    fn number_of(&self, job: Handle, on_dead: OnDead) -> Option<Number> {
+    pub(super) fn number_of(&self, job: Handle, on_dead: OnDead) -> Option<Number> {
         self.of_job.find(scattered(job), |it| {
             let awaited = self.awaited(it);
             awaited.what == What::Job(job) && awaited.on_dead == on_dead
@@ -239,7 +234,7 @@ impl Flows {
     }
 
     /// Whether it holds nothing that anybody could ask for.
-    fn is_bare(&self, jobs: &Jobs) -> bool {
+    pub(super) fn is_bare(&self, jobs: &Jobs) -> bool {
         jobs.blocked().is_empty()
             && !jobs.blocked().has_detached()
             && self.records.len() == 0

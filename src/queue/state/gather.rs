@@ -1,26 +1,27 @@
 //! Moving jobs of nearly empty pages together, so that these pages can be freed. This changes the handles of jobs, so
 //! it is done only while nobody holds one.
 
-use super::Queue;
+use super::jobs::Jobs;
+use super::parts::Parts;
 
-impl Queue {
+impl Parts {
     /// Moves up to `budget` jobs; returns the unused budget. Not an effect: no command shows a difference.
-    pub(super) fn gather(&mut self, budget: usize) -> usize {
+    pub(super) fn gather(&mut self, jobs: &mut Jobs, budget: usize) -> usize {
         // Purged jobs, and a pass over groups, refer to handles that are not updated here.
-        if self.jobs.has_purged() || self.is_passing() {
+        if jobs.has_purged() || self.is_passing() {
             return budget;
         }
         for left in (1..=budget).rev() {
-            let Some(old) = self.jobs.misplaced() else {
-                return self.jobs.gather_notes(left);
+            let Some(old) = jobs.misplaced() else {
+                return jobs.gather_notes(left);
             };
-            let at = self.jobs.position(old);
-            self.unlink(old, &at);
-            let new = self.jobs.move_misplaced(old);
-            if let Some(flows) = &mut self.parts.flows {
-                flows.rename(old, new, &self.jobs);
+            let at = jobs.position(old);
+            self.unlink(jobs, old, &at);
+            let new = jobs.move_misplaced(old);
+            if let Some(flows) = &mut self.flows {
+                flows.rename(old, new, jobs);
             }
-            self.link(new, &at);
+            self.link(jobs, new, &at);
         }
         0
     }

@@ -4,70 +4,17 @@ use super::groups::{Groups, Sought};
 use super::jobs::Jobs;
 use super::parts::Parts;
 use super::store::NewJob;
-use super::Queue;
 use crate::queue::error::QueueError;
 use crate::queue::job::{GroupNumber, Handle, Place};
 use crate::queue::settings::{GroupLimits, GroupSettings};
 
-impl Queue {
-    /// Its groups, to be read, if any job has one.
-    #[inline]
-    pub fn groups(&self) -> Option<&Groups> {
-        self.parts.groups.as_deref()
-    }
-
-    /// The name of a job's group.
-    pub(in crate::queue) fn group_of(&self, handle: Handle) -> Option<&[u8]> {
-        let groups = self.parts.groups.as_ref()?;
-        let number = self.jobs.job(handle).group()?;
-        Some(groups.name(number))
-    }
-
-    /// As [`Groups::growth`].
-    pub(in crate::queue) fn group_growth(&self, name: Option<&[u8]>, going: &[Handle]) -> i64 {
-        let Some(groups) = &self.parts.groups else {
-            return name.map_or(0, |name| name.len() as i64);
-        };
-        let is_awaited = |number| self.flows().is_some_and(|it| it.awaits_group(number));
-        groups.growth(name, going, &self.jobs, is_awaited)
-    }
-
-    /// How many jobs have this group, and the length of its name.
-    pub(in crate::queue) fn group_jobs(&self, number: GroupNumber) -> (u32, usize) {
-        let waiting = u32::from(self.flows().is_some_and(|it| it.awaits_group(number)));
-        let jobs = |groups: &Groups| (groups.users(number) - waiting, groups.name(number).len());
-        self.groups().map_or((0, 0), jobs)
-    }
-
-    /// What the group of this name has of its own.
-    pub fn group_settings(&self, name: &[u8]) -> GroupSettings {
-        let groups = self.groups();
-        let found = groups.and_then(|it| it.own(it.named(name, &self.jobs)?));
-        found.unwrap_or_default()
-    }
-
-    /// As [`Groups::room_in`], of the group of this name.
-    pub(in crate::queue) fn room_in(&self, group: Option<&[u8]>) -> Option<u64> {
-        let groups = self.groups().filter(|it| it.own_len() > 0)?;
-        groups.room_in(groups.named(group?, &self.jobs)?)
-    }
-
-    /// A job as it stands, for another queue.
-    pub(super) fn as_new(&self, handle: Handle) -> NewJob<'_> {
-        NewJob {
-            group: self.group_of(handle),
-            ..self.jobs.as_new(handle)
-        }
-    }
-
+impl Parts {
     /// Whether groups are still to be updated.
     #[inline]
-    pub(in crate::queue) fn is_passing(&self) -> bool {
+    pub fn is_passing(&self) -> bool {
         self.groups().is_some_and(Groups::is_passing)
     }
-}
 
-impl Parts {
     /// Whether any group has settings.
     pub(super) fn has_own(&self) -> bool {
         self.groups.as_ref().is_some_and(|it| it.own_len() > 0)
@@ -194,5 +141,49 @@ impl Parts {
         let rates = self.group_rates.as_deref();
         let groups = self.groups.as_mut();
         groups.map_or(budget, |it| it.update_some(budget, jobs, rates))
+    }
+
+    /// The name of a job's group.
+    pub fn group_of(&self, jobs: &Jobs, handle: Handle) -> Option<&[u8]> {
+        let groups = self.groups.as_ref()?;
+        let number = jobs.job(handle).group()?;
+        Some(groups.name(number))
+    }
+
+    /// As [`Groups::growth`].
+    pub fn group_growth(&self, jobs: &Jobs, name: Option<&[u8]>, going: &[Handle]) -> i64 {
+        let Some(groups) = &self.groups else {
+            return name.map_or(0, |name| name.len() as i64);
+        };
+        let is_awaited = |number| self.flows().is_some_and(|it| it.awaits_group(number));
+        groups.growth(name, going, jobs, is_awaited)
+    }
+
+    /// How many jobs have this group, and the length of its name.
+    pub fn group_jobs(&self, number: GroupNumber) -> (u32, usize) {
+        let waiting = u32::from(self.flows().is_some_and(|it| it.awaits_group(number)));
+        let of = |groups: &Groups| (groups.users(number) - waiting, groups.name(number).len());
+        self.groups().map_or((0, 0), of)
+    }
+
+    /// What the group of this name has of its own.
+    pub fn group_settings(&self, jobs: &Jobs, name: &[u8]) -> GroupSettings {
+        let groups = self.groups();
+        let found = groups.and_then(|it| it.own(it.named(name, jobs)?));
+        found.unwrap_or_default()
+    }
+
+    /// As [`Groups::room_in`], of the group of this name.
+    pub fn room_in(&self, jobs: &Jobs, group: Option<&[u8]>) -> Option<u64> {
+        let groups = self.groups().filter(|it| it.own_len() > 0)?;
+        groups.room_in(groups.named(group?, jobs)?)
+    }
+
+    /// A job as it stands, for another queue.
+    pub(super) fn as_new<'a>(&'a self, jobs: &'a Jobs, handle: Handle) -> NewJob<'a> {
+        NewJob {
+            group: self.group_of(jobs, handle),
+            ..jobs.as_new(handle)
+        }
     }
 }

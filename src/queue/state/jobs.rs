@@ -59,6 +59,14 @@ pub struct Numbers {
     pub token: u64,
 }
 
+impl Numbers {
+    pub fn raise_to(&mut self, seq: u64, death: u64, token: u64) {
+        self.seq = self.seq.max(seq);
+        self.deaths = self.deaths.max(death);
+        self.token = self.token.max(token);
+    }
+}
+
 /// What few queues have.
 #[derive(Default)]
 struct Cold {

@@ -1,11 +1,11 @@
 //! What a queue is made of. Fields are private to this folder: the rules read them through methods, and change them
 //! only by committing effects, which [`apply`] carries out.
 
+pub(in crate::queue) mod after;
 mod apply;
 mod aside;
 pub mod asleep;
 mod bounds;
-mod check;
 pub(in crate::queue) mod commit;
 mod dedupe;
 mod defrag;
@@ -19,10 +19,9 @@ mod gather;
 mod grouped;
 pub(in crate::queue) mod groups;
 pub(in crate::queue) mod jobs;
-mod listening;
+mod kept;
 pub(in crate::queue) mod moves;
 pub(in crate::queue) mod notes;
-mod numbers;
 pub mod parts;
 pub(in crate::queue) mod position;
 mod purge;
@@ -36,19 +35,19 @@ mod serving;
 mod snapshot;
 pub(in crate::queue) mod split;
 pub(in crate::queue) mod store;
-mod successor;
 mod terms;
 pub(in crate::queue) mod together;
 pub(in crate::queue) mod wake;
 
 use crate::queue::job::Handle;
+use crate::queue::outcome::Departure;
 use crate::queue::settings::{GroupSettings, Settings};
 use crate::queue::stats::Totals;
 use ahash::RandomState;
-use dedupe::DedupeWindow;
+use departures::{Departures, Listened};
 use jobs::Jobs;
 use moves::Known;
-use parts::Parts;
+use parts::{Garbage, Parts};
 use rate::RateWindow;
 use std::sync::Arc;
 
@@ -138,7 +137,7 @@ impl Queue {
 
     /// One by one, as purged jobs lie between them.
     fn adopt_jobs(&mut self, other: &Queue) {
-        let owned = other.groups().into_iter().flat_map(|it| it.owned());
+        let owned = other.parts.groups().into_iter().flat_map(|it| it.owned());
         owned.for_each(|(name, settings)| {
             let limits = &self.settings.group_limits;
             let own = (GroupSettings::default(), settings);
@@ -158,7 +157,7 @@ impl Queue {
     }
 
     fn adopt_job(&mut self, other: &Queue, handle: Handle) -> Handle {
-        let job = other.as_new(handle);
+        let job = other.parts.as_new(&other.jobs, handle);
         let copied = self.insert(&job, self.jobs.hashed(job.id), Known::default());
         self.jobs
             .copy_notes(copied, other.jobs.notes(handle), |_| true);
@@ -183,17 +182,14 @@ impl Queue {
         are_plain && self.jobs.are_plain() && !is_limited && settings.rest.is_empty()
     }
 
-    pub(in crate::queue) fn dedupe(&self) -> &DedupeWindow {
-        &self.parts.dedupe
-    }
-
-    /// The instant until which NX refuses the id. Hashes it only if the dedupe window has any id.
-    pub(in crate::queue) fn remembered_until(&self, id: &[u8]) -> Option<u64> {
-        (self.parts.dedupe.len() > 0).then(|| self.parts.dedupe.until(self.jobs.hashed(id)))?
+    /// What few queues have beside their jobs, to be read.
+    #[inline(always)]
+    pub fn parts(&self) -> &Parts {
+        &self.parts
     }
 
     /// When a pause ends: 0, an instant, or FOREVER.
-    pub(in crate::queue) fn paused_until(&self) -> u64 {
+    pub fn paused_until(&self) -> u64 {
         self.paused_until
     }
 
@@ -223,12 +219,8 @@ impl Queue {
     /// Bytes of all ids, payloads and steps, of dead jobs and successors too: what MAXBYTES limits. After a purge of
     /// very many jobs, some of them count until they are freed.
     pub fn bytes(&self) -> u64 {
-        let values = self
-            .parts
-            .flows
-            .as_ref()
-            .map_or(0, |flows| flows.value_bytes());
-        self.jobs.bytes() + self.groups().map_or(0, |it| it.name_bytes()) + values
+        let values = self.parts.flows().map_or(0, |it| it.value_bytes());
+        self.jobs.bytes() + self.parts.groups().map_or(0, |it| it.name_bytes()) + values
     }
 
     pub(in crate::queue) fn surplus_dead(&self) -> usize {
@@ -240,7 +232,7 @@ impl Queue {
 
     /// How many jobs and ids there are to free.
     pub fn free_effort(&self) -> usize {
-        let groups = self.groups().map_or(0, |groups| groups.own_len());
+        let groups = self.parts.groups().map_or(0, |groups| groups.own_len());
         self.jobs.len() + self.parts.dedupe.len() + self.parts.done.len() + groups
     }
 
@@ -251,6 +243,50 @@ impl Queue {
             + self.jobs.memory_bytes()
             + self.parts.memory_bytes()
             + self.settings.memory_bytes()
+    }
+
+    /// Notes departures from now on, until they are taken.
+    pub fn listen(&mut self, listened: Listened) {
+        self.parts.cold.make().departures = Some(Box::new(Departures::new(listened)));
+    }
+
+    /// Takes what was noted, and ends noting.
+    #[inline]
+    pub fn take_departures(&mut self) -> Option<Box<Departures>> {
+        self.parts.cold.made()?.departures.take()
+    }
+
+    /// The delivery that ended last, if departures are noted.
+    #[inline]
+    pub(in crate::queue) fn last_departure(&mut self) -> Option<&mut Departure> {
+        self.parts.departures()?.last()
+    }
+
+    /// Whether anything may have been set aside, or departures are noted.
+    #[inline]
+    pub fn has_set_aside(&self) -> bool {
+        self.parts.cold.is_made()
+    }
+
+    /// What was set aside since the last call, to be freed in steps.
+    pub fn take_garbage(&mut self) -> Option<Vec<Garbage>> {
+        let garbage = self.parts.take_garbage();
+        (!garbage.is_empty()).then_some(garbage)
+    }
+
+    /// For tests: everything that must hold between any two calls.
+    pub fn check_invariants(&self) -> Result<(), String> {
+        self.jobs.check_invariants()?;
+        self.parts.check(&self.jobs)?;
+        let (done, limits) = (&self.parts.done, self.settings.done_limits);
+        let next = done.wakes_at(limits);
+        if (next, limits.any()) != (done.wakes, self.keeps_done) {
+            return Err(format!(
+                "done jobs are to go at {next}, not at {}",
+                done.wakes
+            ));
+        }
+        Ok(())
     }
 
     /// For tests: breaks what must hold.

@@ -26,8 +26,8 @@ use crate::storage::relocate::Mover;
 
 /// See the picture above.
 #[derive(Default)]
-pub(super) struct Parts {
-    pub(super) dedupe: Lazy<DedupeWindow>,
+pub struct Parts {
+    pub(in crate::queue) dedupe: Lazy<DedupeWindow>,
     pub(super) done: Lazy<Done>,
     /// Only if a job has a group, or a group has settings.
     pub(super) groups: Option<Box<Groups>>,
@@ -67,6 +67,40 @@ impl Parts {
     #[inline(always)]
     pub(super) fn are_unused(&self) -> bool {
         self.are_groups() & !(self.groups.is_some() | self.group_rates.is_some())
+    }
+
+    /// Jobs that are done and kept.
+    pub fn done(&self) -> &Done {
+        &self.done
+    }
+
+    /// Whether there is anything to look for among done jobs.
+    #[inline]
+    pub fn has_done(&self) -> bool {
+        self.done.is_made()
+    }
+
+    /// The instant until which NX refuses the id. Hashes it only if the dedupe window has any id.
+    pub fn remembered_until(&self, jobs: &Jobs, id: &[u8]) -> Option<u64> {
+        (self.dedupe.len() > 0).then(|| self.dedupe.until(jobs.hashed(id)))?
+    }
+
+    /// If any job has a group, or a group has settings.
+    #[inline]
+    pub fn groups(&self) -> Option<&Groups> {
+        self.groups.as_deref()
+    }
+
+    /// If any job is after others, or was.
+    #[inline]
+    pub fn flows(&self) -> Option<&Flows> {
+        self.flows.as_deref()
+    }
+
+    /// Whether ends are still to be carried out, or groups or blocked jobs to be checked.
+    #[inline]
+    pub fn has_flow_work(&self) -> bool {
+        self.flows().is_some_and(Flows::is_pending)
     }
 
     /// What notes departures, if a client waits for any.

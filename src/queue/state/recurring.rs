@@ -1,9 +1,11 @@
 //! Carrying out effects on recurring jobs. When an occurrence ends, and what follows, is decided in
-//! [`crate::queue::recur`].
+//! [`crate::queue::end`].
 
 use super::bounds::{check_instant, check_next, malformed};
+use super::jobs::Jobs;
 use super::moves::Known;
 use super::notes::OwnNotes;
+use super::parts::Parts;
 use super::store::{NewJob, Status, NO_RULE};
 use super::Queue;
 use crate::queue::effect::{Came, OccurrenceCause};
@@ -19,18 +21,6 @@ pub fn id_of_occurrence(id: &[u8], occurrence: u64) -> Vec<u8> {
 }
 
 impl Queue {
-    /// Whether the current occurrence may stay as a job of its own, dead or done.
-    pub(in crate::queue) fn has_room_for_occurrence(&self, handle: Handle) -> bool {
-        let job = self.jobs.job(handle);
-        let Some(recurring) = job.recurring() else {
-            return false;
-        };
-        let id = id_of_occurrence(job.id(), recurring.occurrence.at);
-        let hashed = self.jobs.hashed(&id);
-        let is_free = self.jobs.find(hashed).is_none() && self.done().find(hashed).is_none();
-        id.len() <= ID_MAX && is_free && self.jobs.has_room()
-    }
-
     pub(super) fn apply_recurs(
         &mut self,
         came: &Came<'_>,
@@ -87,32 +77,9 @@ impl Queue {
             ..NewJob::of(came, (due, 0))
         };
         let notes = self.jobs.take_notes(handle, |_| true);
-        self.remove(handle);
+        self.parts.remove(&mut self.jobs, handle);
         let handle = self.insert(&job, self.jobs.hashed(came.id), Known::default());
         self.jobs.give_notes(handle, notes);
-        Ok(())
-    }
-
-    pub(super) fn check_recurred(
-        &self,
-        handle: Handle,
-        ended: OccurrenceCause,
-        next: Option<Next>,
-    ) -> Result<(), QueueError> {
-        next.map_or(Ok(()), check_next)?;
-        if let OccurrenceCause::TimedOut { at, .. } | OccurrenceCause::Nacked { at, .. } = ended {
-            check_instant(at)?;
-        }
-        let runs = self
-            .jobs
-            .job(handle)
-            .recurring()
-            .map(|it| it.occurrence.runs);
-        let fits = runs.is_some_and(|runs| runs < SEQ_MAX)
-            && (ended.death().is_none() || self.has_room_for_occurrence(handle));
-        if !fits {
-            return Err(malformed("an effect that the job's state does not allow"));
-        }
         Ok(())
     }
 
@@ -133,16 +100,18 @@ impl Queue {
         if let OccurrenceCause::Nacked { priority, .. } = ended {
             if priority != self.jobs.job(handle).terms().priority {
                 let mut at = self.jobs.position(handle);
-                self.unlink(handle, &at);
+                self.parts.unlink(&mut self.jobs, handle, &at);
                 self.jobs.set_priority(handle, priority);
                 at.priority = priority;
-                self.link(handle, &at);
+                self.parts.link(&mut self.jobs, handle, &at);
             }
         }
-        let dead = ended.death().map(|at| self.dead_copy(handle, at));
+        let dead = ended
+            .death()
+            .map(|at| self.parts.dead_copy(&mut self.jobs, handle, at));
         match next {
-            None => self.remove(handle),
-            Some(next) => self.begin(handle, next, ended.died()),
+            None => self.parts.remove(&mut self.jobs, handle),
+            Some(next) => self.parts.begin(&mut self.jobs, handle, next, ended.died()),
         }
         let Some(mut dead) = dead else {
             return;
@@ -151,8 +120,8 @@ impl Queue {
             OccurrenceCause::TimedOut { at, .. } => Some(Failure::of_lease(at)),
             _ => failure,
         };
-        self.count_death();
-        let seq = self.next_seq();
+        self.parts.count_death(&mut self.jobs);
+        let seq = self.parts.next_seq(&mut self.jobs);
         dead.life.death = self.jobs.numbers.deaths;
         let job = NewJob {
             seq,
@@ -165,17 +134,51 @@ impl Queue {
         let handle = self.insert(&job, self.jobs.hashed(&dead.id), Known::default());
         self.jobs.give_notes(handle, dead.notes);
     }
+}
+
+impl Parts {
+    /// Whether the current occurrence may stay as a job of its own, dead or done.
+    pub(in crate::queue) fn has_room_for_occurrence(&self, jobs: &Jobs, handle: Handle) -> bool {
+        let job = jobs.job(handle);
+        let Some(recurring) = job.recurring() else {
+            return false;
+        };
+        let id = id_of_occurrence(job.id(), recurring.occurrence.at);
+        let hashed = jobs.hashed(&id);
+        let is_free = jobs.find(hashed).is_none() && self.done.find(hashed).is_none();
+        id.len() <= ID_MAX && is_free && jobs.has_room()
+    }
+
+    pub(super) fn check_recurred(
+        &self,
+        jobs: &Jobs,
+        handle: Handle,
+        ended: OccurrenceCause,
+        next: Option<Next>,
+    ) -> Result<(), QueueError> {
+        next.map_or(Ok(()), check_next)?;
+        if let OccurrenceCause::TimedOut { at, .. } | OccurrenceCause::Nacked { at, .. } = ended {
+            check_instant(at)?;
+        }
+        let runs = jobs.job(handle).recurring().map(|it| it.occurrence.runs);
+        let fits = runs.is_some_and(|runs| runs < SEQ_MAX)
+            && (ended.death().is_none() || self.has_room_for_occurrence(jobs, handle));
+        if !fits {
+            return Err(malformed("an effect that the job's state does not allow"));
+        }
+        Ok(())
+    }
 
     /// The occurrence that has died, with its notes, which the next one does not get.
-    fn dead_copy(&mut self, handle: Handle, at: u64) -> DeadCopy {
+    fn dead_copy(&mut self, jobs: &mut Jobs, handle: Handle, at: u64) -> DeadCopy {
         let stays = |tag| Lasting::of(tag) != Lasting::Place;
-        let notes = self.jobs.take_notes(handle, stays);
-        let job = self.jobs.job(handle);
+        let notes = jobs.take_notes(handle, stays);
+        let job = jobs.job(handle);
         let Status { due, life, .. } = job.status();
         let recurring = there(job.recurring(), NO_RULE);
         DeadCopy {
             id: id_of_occurrence(job.id(), recurring.occurrence.at),
-            group: self.group_of(handle).map(Into::into),
+            group: self.group_of(jobs, handle).map(Into::into),
             payload: job.payload().to_vec(),
             notes,
             terms: job.terms().clone(),
@@ -188,9 +191,9 @@ impl Queue {
         }
     }
 
-    fn begin(&mut self, handle: Handle, next: Next, died: bool) {
-        let before = self.jobs.position(handle);
-        self.unlink(handle, &before);
+    fn begin(&mut self, jobs: &mut Jobs, handle: Handle, next: Next, died: bool) {
+        let before = jobs.position(handle);
+        self.unlink(jobs, handle, &before);
         let status = Status {
             place: Place::Scheduled,
             due: next.due,
@@ -199,23 +202,24 @@ impl Queue {
                 ..Life::default()
             },
         };
-        self.jobs.set_status(handle, status);
-        if self.jobs.has_notes() {
-            self.jobs.retain_notes(handle, |_| false);
+        jobs.set_status(handle, status);
+        if jobs.has_notes() {
+            jobs.retain_notes(handle, |_| false);
         }
-        let ended = there(self.jobs.job(handle).recurring(), NO_RULE).occurrence;
+        let ended = there(jobs.job(handle).recurring(), NO_RULE).occurrence;
         let occurrence = Occurrence {
             at: next.occurrence,
             runs: ended.runs + 1,
             delivered: false,
             offset_s: next.offset_s,
         };
-        self.jobs.set_occurrence(handle, occurrence);
+        jobs.set_occurrence(handle, occurrence);
         // The failure stays with the occurrence that died.
         if died {
-            self.jobs.clear_failure(handle);
+            jobs.clear_failure(handle);
         }
-        self.link(handle, &self.jobs.position(handle));
+        let at = jobs.position(handle);
+        self.link(jobs, handle, &at);
     }
 }
 

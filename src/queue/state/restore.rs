@@ -9,7 +9,7 @@ use super::rows;
 use super::store::NewJob;
 use super::Queue;
 use crate::queue::error::QueueError;
-use crate::queue::job::{Handle, Place};
+use crate::queue::job::Place;
 use crate::queue::recurring::rule::Compiled;
 use crate::queue::settings::check_terms;
 
@@ -46,7 +46,7 @@ impl Queue {
         jobs().try_for_each(|job| check_stored(&job))?;
         check_successors(jobs())?;
         if all.has_groups {
-            check_turns(self.groups(), jobs(), &self.jobs)?;
+            check_turns(self.parts.groups(), jobs(), &self.jobs)?;
         }
         if !self.jobs.is_unindexed() {
             let others = jobs().filter(|job| job.place != Place::Successor);
@@ -59,7 +59,10 @@ impl Queue {
         let mut last = None;
         for job in jobs() {
             let is_successor = job.place == Place::Successor;
-            let handle = self.restore(job);
+            self.jobs
+                .numbers
+                .raise_to(job.seq, job.life.death, job.life.token);
+            let handle = self.insert(&job, self.jobs.hashed(job.id), Known::default());
             match last.filter(|_| is_successor) {
                 Some(before) => self.jobs.set_successor(before, handle),
                 None => last = Some(handle),
@@ -70,13 +73,6 @@ impl Queue {
             flows.into_iter().for_each(|it| it.check_later());
         }
         Ok(())
-    }
-
-    fn restore(&mut self, job: NewJob<'_>) -> Handle {
-        self.jobs.numbers.seq = self.jobs.numbers.seq.max(job.seq);
-        self.jobs.numbers.deaths = self.jobs.numbers.deaths.max(job.life.death);
-        self.jobs.numbers.token = self.jobs.numbers.token.max(job.life.token);
-        self.insert(&job, self.jobs.hashed(job.id), Known::default())
     }
 }
 

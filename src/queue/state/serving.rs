@@ -73,9 +73,38 @@ impl<'q> Serving<'q> {
         self.parts.cold.rate.as_deref().zip(self.settings.rate)
     }
 
+    /// The most jobs that can be delivered now, whatever expires first.
+    pub(in crate::queue) fn most_deliverable(self, count: u64, noack: bool, now: Now) -> u64 {
+        if self.is_shut(now) {
+            return 0;
+        }
+        let by_rate = self
+            .settings
+            .rate
+            .map_or(u64::MAX, |rate| rate.count.into());
+        let by_places = match self.settings.max_reserved {
+            0 => u64::MAX,
+            _ if noack => u64::MAX,
+            places => places,
+        };
+        count.min(by_rate).min(by_places)
+    }
+
+    /// The job that is delivered next, or this one if it may be delivered.
+    #[inline(always)]
+    pub(in crate::queue) fn next(self, id: Option<&[u8]>, noack: bool, now: Now) -> Option<Handle> {
+        match id {
+            Some(id) => self
+                .jobs
+                .find(self.jobs.hashed(id))
+                .filter(|&job| self.jobs.is_ready(job, now) && self.may_be_served(job, now, noack)),
+            None => self.first_in_turn(now, noack),
+        }
+    }
+
     /// The job that is delivered next at this instant, if the queue delivers at all.
     #[inline]
-    pub(in crate::queue) fn first_in_turn(self, now: Now, noack: bool) -> Option<Handle> {
+    fn first_in_turn(self, now: Now, noack: bool) -> Option<Handle> {
         match self.groups() {
             None => self.jobs.schedule().own().first_ready(now.ms()),
             Some(groups) => groups.first_in_turn((now, noack), self.jobs, self.group_rates()),

@@ -12,6 +12,8 @@
 
 use super::bounds::CONTRADICTION;
 use super::groups::{Groups, TurnsSeen};
+use super::jobs::Jobs;
+use super::parts::Parts;
 use super::rows::Rows;
 use super::store::NewJob;
 use super::Queue;
@@ -113,23 +115,28 @@ impl Queue {
     /// true if there are any.
     pub fn end_load(&mut self) -> Result<bool, QueueError> {
         let only_rows = self.jobs.is_unindexed();
-        self.index()?;
+        self.parts.index(&mut self.jobs)?;
         self.parts.check_turns(&self.jobs, only_rows)?;
         let is_stuck = !self.parts.take_stuck(&self.jobs).is_empty();
         if let Some(flows) = self.parts.flows.as_mut().filter(|_| is_stuck) {
             flows.check_later();
         }
         if self.jobs.order_floor() > SEQ_MAX / 2 {
-            self.number_anew();
+            self.parts.number_anew(&mut self.jobs);
         }
         Ok(is_stuck)
     }
 
-    pub(super) fn index(&mut self) -> Result<(), QueueError> {
-        if !self.jobs.index() {
-            return Err(QueueError::Malformed(CONTRADICTION));
-        }
-        self.parts.done.check_apart(&self.jobs)
+    /// Whether each job has numbers of its own in the orders of adding and of dying. In a forged payload
+    /// two may share one: their order is then by chance, and not the same on a replica.
+    pub fn has_distinct_numbers(&self) -> bool {
+        let seqs = self.parts.seqs(&self.jobs).collect();
+        let dead = self.jobs.dead().iter();
+        let deaths = dead.map(|(_, h)| self.jobs.job(h).life().death).collect();
+        [seqs, deaths].into_iter().all(|mut numbers: Vec<u64>| {
+            numbers.sort_unstable();
+            numbers.is_sorted_by(|a, b| a < b)
+        })
     }
 
     /// Hands the queue to `write`, chunk by chunk; at least one.
@@ -152,19 +159,21 @@ impl Queue {
         self.jobs.in_order().for_each(|handle| {
             batch.push(handle);
             if batch.len() == BATCH {
-                self.snapshot_jobs(&batch, &mut seen, &mut chunks);
+                self.parts
+                    .snapshot_jobs(&self.jobs, &batch, &mut seen, &mut chunks);
                 batch.clear();
             }
         });
-        self.snapshot_jobs(&batch, &mut seen, &mut chunks);
+        self.parts
+            .snapshot_jobs(&self.jobs, &batch, &mut seen, &mut chunks);
         chunks.end_rows();
         self.jobs.each_note(&mut |noted| chunks.push(noted));
         self.parts
             .done
             .effects(|seq| seq)
             .for_each(|job| chunks.push(&job));
-        if let Some(flows) = self.flows() {
-            let name_of = |it| self.name_of(it);
+        if let Some(flows) = self.parts.flows() {
+            let name_of = |it| self.parts.name_of(it);
             flows.snapshot(&self.jobs, name_of, &mut |effect| chunks.push(effect));
         }
         for (id, until) in self.parts.dedupe.iter() {
@@ -179,31 +188,6 @@ impl Queue {
         HEAD_BYTES + jobs + self.parts.done.len() * ROW_BYTES + self.parts.done.bytes() as usize
     }
 
-    /// Prefetches all jobs of a batch before it writes the first: they lie anywhere, and so their memory is fetched at
-    /// the same time, not one after the other.
-    fn snapshot_jobs<'a>(
-        &'a self,
-        batch: &[Handle],
-        seen: &mut TurnsSeen,
-        chunks: &mut Chunks<'a>,
-    ) {
-        batch
-            .iter()
-            .for_each(|&handle| self.jobs.prefetch_slot(handle));
-        batch
-            .iter()
-            .for_each(|&handle| self.jobs.prefetch_job(handle));
-        for &handle in batch {
-            let successor = self.jobs.successor(handle);
-            let successor = successor.map(|next| self.as_new(next));
-            let job = NewJob {
-                turn: (self.groups()).and_then(|it| it.turn_to_write(handle, seen, &self.jobs)),
-                ..self.as_new(handle)
-            };
-            chunks.push_job(&job, successor.as_ref());
-        }
-    }
-
     fn snapshot_settings(&self, chunks: &mut Chunks<'_>) {
         if self.kept {
             chunks.push(&Effect::Configured((*self.settings).clone()));
@@ -213,19 +197,8 @@ impl Queue {
                 until: self.paused_until,
             });
         }
-        let owned = self.groups().into_iter().flat_map(Groups::owned);
+        let owned = self.parts.groups().into_iter().flat_map(Groups::owned);
         owned.for_each(|(name, own)| chunks.push(&Effect::Group { name, own }));
-    }
-
-    pub(super) fn seqs(&self) -> impl Iterator<Item = u64> + '_ {
-        let of_job = self.jobs.in_order().flat_map(|handle| {
-            let successor = self.jobs.successor(handle);
-            successor.into_iter().chain([handle])
-        });
-        let of_done = self.parts.done.iter().map(|it| self.parts.done.get(it).seq);
-        of_job
-            .map(|handle| self.jobs.job(handle).seq())
-            .chain(of_done)
     }
 
     /// All data in a fixed order: what DEBUG DIGEST compares. Numbers that only order (seq, order
@@ -242,18 +215,23 @@ impl Queue {
         effect(&Effect::Paused {
             until: self.paused_until,
         });
-        let mut owned: Vec<_> = self.groups().into_iter().flat_map(Groups::owned).collect();
+        let mut owned: Vec<_> = self
+            .parts
+            .groups()
+            .into_iter()
+            .flat_map(Groups::owned)
+            .collect();
         owned.sort_unstable_by_key(|&(name, _)| name);
         owned
             .into_iter()
             .for_each(|(name, own)| effect(&Effect::Group { name, own }));
         digest(&Digested::Kept(self.kept));
-        self.digest_jobs(&mut digest);
-        if let Some(flows) = self.flows() {
+        self.parts.digest_jobs(&self.jobs, &mut digest);
+        if let Some(flows) = self.parts.flows() {
             let push = &mut |of_flow: &Effect<'_>| digest(&Digested::Effect(of_flow));
-            flows.digest(&self.jobs, |it| self.name_of(it), push);
+            flows.digest(&self.jobs, |it| self.parts.name_of(it), push);
         }
-        let in_turn = self.groups().map(|it| it.in_turn(&self.jobs));
+        let in_turn = self.parts.groups().map(|it| it.in_turn(&self.jobs));
         for (turn, (_, name)) in (1..).zip(in_turn.unwrap_or_default()) {
             digest(&Digested::Turn { name, turn });
         }
@@ -263,26 +241,61 @@ impl Queue {
             digest(&Digested::Effect(&Effect::Remembered { id, until }));
         }
     }
+}
 
-    fn digest_jobs(&self, digest: &mut dyn FnMut(&Digested<'_>)) {
+impl Parts {
+    pub(super) fn index(&mut self, jobs: &mut Jobs) -> Result<(), QueueError> {
+        if !jobs.index() {
+            return Err(QueueError::Malformed(CONTRADICTION));
+        }
+        self.done.check_apart(jobs)
+    }
+
+    /// Prefetches all jobs of a batch before it writes the first: they lie anywhere, and so their memory is fetched at
+    /// the same time, not one after the other.
+    fn snapshot_jobs<'a>(
+        &'a self,
+        jobs: &'a Jobs,
+        batch: &[Handle],
+        seen: &mut TurnsSeen,
+        chunks: &mut Chunks<'a>,
+    ) {
+        batch.iter().for_each(|&handle| jobs.prefetch_slot(handle));
+        batch.iter().for_each(|&handle| jobs.prefetch_job(handle));
+        for &handle in batch {
+            let successor = jobs.successor(handle);
+            let successor = successor.map(|next| self.as_new(jobs, next));
+            let job = NewJob {
+                turn: (self.groups()).and_then(|it| it.turn_to_write(handle, seen, jobs)),
+                ..self.as_new(jobs, handle)
+            };
+            chunks.push_job(&job, successor.as_ref());
+        }
+    }
+
+    pub(super) fn seqs<'a>(&'a self, jobs: &'a Jobs) -> impl Iterator<Item = u64> + 'a {
+        let of_job = jobs.in_order().flat_map(|handle| {
+            let successor = jobs.successor(handle);
+            successor.into_iter().chain([handle])
+        });
+        let of_done = self.done.iter().map(|it| self.done.get(it).seq);
+        of_job.map(|handle| jobs.job(handle).seq()).chain(of_done)
+    }
+
+    fn digest_jobs(&self, jobs: &Jobs, digest: &mut dyn FnMut(&Digested<'_>)) {
         // The order of adding matters across the lists, too, as jobs of several may meet in one later.
-        let mut seqs: Vec<u64> = self.seqs().collect();
+        let mut seqs: Vec<u64> = self.seqs(jobs).collect();
         seqs.sort_unstable();
         let rank = |seq: u64| seqs.partition_point(|other| *other < seq) as u64;
-        for handle in self.jobs.in_order() {
-            for handle in [Some(handle), self.jobs.successor(handle)]
-                .into_iter()
-                .flatten()
-            {
-                let mut job = self.as_new(handle);
+        for handle in jobs.in_order() {
+            for handle in [Some(handle), jobs.successor(handle)].into_iter().flatten() {
+                let mut job = self.as_new(jobs, handle);
                 (job.seq, job.life.death) = (rank(job.seq), 0);
                 digest(&Digested::Job(&job));
             }
-            self.jobs
-                .each_note_of(handle, &mut |noted| digest(&Digested::Effect(noted)));
+            jobs.each_note_of(handle, &mut |noted| digest(&Digested::Effect(noted)));
         }
-        self.parts
-            .done
+        self.done
             .effects(rank)
             .for_each(|job| digest(&Digested::Effect(&job)));
     }

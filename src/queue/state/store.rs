@@ -19,10 +19,8 @@
 
 mod edit;
 mod extra;
-mod head;
 mod noted;
 mod prefetch;
-mod rare;
 mod rules;
 mod stored;
 mod successors;
@@ -39,15 +37,14 @@ use crate::storage::slab::Slab;
 use crate::storage::table::bulk::Entries;
 use crate::storage::table::{IdTable, Near};
 use ahash::RandomState;
-use extra::{Extra, Parts};
-use head::{bits_of, bits_of_terms, content, id_of, place_of, terms_of, word};
-use head::{DUE_BITS, GROUPED, HAS_RARE, HEADER, ID_LEN_SHIFT, SEQ_BITS};
-use rare::Rare;
+use extra::{Extra, Parts, Rare};
 use rules::RulesPool;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use stored::{bits_of, bits_of_terms, content, id_of, place_of, terms_of, word};
 pub use stored::{Id, Job, NewJob, Status};
+use stored::{DUE_BITS, GROUPED, HAS_RARE, HEADER, ID_LEN_SHIFT, SEQ_BITS};
 
 const NO_JOB: &str = "a handle without a job";
 pub(super) const NO_RULE: &str = "a recurring job without its rule";

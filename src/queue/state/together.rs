@@ -76,10 +76,6 @@ impl<'q, 'a> Coming<'q, 'a> {
         self.any = true;
     }
 
-    fn link(&mut self) {
-        self.queue.link_together(&mut self.unlinked);
-    }
-
     /// Notes a job that was put, for the effect.
     pub fn record(&mut self, id: Cow<'a, [u8]>, payload: &'a [u8]) {
         if !self.out.is_unencoded() {
@@ -110,10 +106,12 @@ impl Drop for Coming<'_, '_> {
         self.out.raise(Event::Add);
         self.out.complete();
         if !std::thread::panicking() {
-            return self.link();
+            return self.unlinked.link(&mut self.queue.jobs);
         }
         // What has panicked once may panic again: here that would end the server.
-        let _ = catch_unwind(AssertUnwindSafe(|| self.link()));
+        let _ = catch_unwind(AssertUnwindSafe(|| {
+            self.unlinked.link(&mut self.queue.jobs)
+        }));
     }
 }
 
@@ -146,7 +144,7 @@ impl Queue {
             let mut job = together.job(&job.id, job.payload);
             self.put_with(old, &mut job, id, &mut unlinked);
         }
-        self.link_together(&mut unlinked);
+        unlinked.link(&mut self.jobs);
         Ok(())
     }
 }

@@ -46,8 +46,8 @@ impl Queue {
                 let next = self.parts.dedupe.if_made().and_then(|it| it.next());
                 next.unwrap_or(NEVER)
             }
-            Comes::Resume => self.groups().map_or(NEVER, Groups::first_pause_end),
-            Comes::Flow if self.has_flow_work() => 0,
+            Comes::Resume => self.parts.groups().map_or(NEVER, Groups::first_pause_end),
+            Comes::Flow if self.parts.has_flow_work() => 0,
             Comes::Trim | Comes::Flow => NEVER,
         }
     }

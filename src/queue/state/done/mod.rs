@@ -9,7 +9,6 @@
 //!
 //! Handles are valid here alone, not in the store of the other jobs. An id is in one of the two.
 
-pub(in crate::queue) mod apply;
 mod interned;
 mod slot;
 

@@ -31,7 +31,7 @@ impl Lost {
 }
 
 impl Flows {
-    pub(super) fn add_over(&mut self, end: EndOf<'_>) -> Number {
+    pub fn add_over(&mut self, end: EndOf<'_>) -> Number {
         let over = Over {
             id: end.id.into(),
             outcome: end.outcome,
@@ -82,7 +82,7 @@ impl Flows {
     }
 
     /// Adds a link to a job; returns its number.
-    pub(super) fn link_to_job(&mut self, job: Handle, on_dead: OnDead) -> Number {
+    pub fn link_to_job(&mut self, job: Handle, on_dead: OnDead) -> Number {
         let latest = self.awaited.get(self.latest);
         let is_it = |it: &Awaited| it.what == What::Job(job) && it.on_dead == on_dead;
         let known = match latest.is_some_and(is_it) {
@@ -96,7 +96,7 @@ impl Flows {
     }
 
     /// Adds a link to an end; returns its number.
-    pub(super) fn link_to_over(&mut self, over: Number, on_dead: OnDead) -> Number {
+    pub fn link_to_over(&mut self, over: Number, on_dead: OnDead) -> Number {
         let number = self.add_awaited(What::Over(over), on_dead);
         self.awaited_mut(number).users += 1;
         number
@@ -155,7 +155,7 @@ impl Flows {
     }
 
     /// Bytes of the values that come with new links to these ends, once those that `released` counts are gone.
-    pub(super) fn values_coming<'a>(
+    pub fn values_coming<'a>(
         &self,
         ends: impl Iterator<Item = EndOf<'a>>,
         released: &Released,
@@ -168,7 +168,7 @@ impl Flows {
         all.filter(comes).map(|value| value.len()).sum()
     }
 
-    pub(super) fn add_record(&mut self, record: Record) {
+    pub fn add_record(&mut self, record: Record) {
         let waiter = record.waiter;
         self.heap_bytes += record.links.heap_bytes();
         let number = self.records.insert(record);
@@ -183,13 +183,13 @@ impl Flows {
         Some(record)
     }
 
-    pub(super) fn join(&mut self, number: Number, waiter: Handle, jobs: &Store) {
+    pub fn join(&mut self, number: Number, waiter: Handle, jobs: &Store) {
         self.edges
             .insert(number, waiter, |handle| jobs.job(handle).seq());
     }
 
     /// Removes an edge. Whether the link was still open for this waiter.
-    pub(super) fn part(&mut self, number: Number, waiter: Handle, jobs: &Store) -> bool {
+    pub fn part(&mut self, number: Number, waiter: Handle, jobs: &Store) -> bool {
         self.edges
             .remove(number, waiter, |handle| jobs.job(handle).seq())
     }
@@ -234,7 +234,7 @@ impl Flows {
         self.stand_in_line(numbers, end);
     }
 
-    pub(super) fn stand_in_line(&mut self, numbers: [Number; 3], end: EndOf<'_>) {
+    pub fn stand_in_line(&mut self, numbers: [Number; 3], end: EndOf<'_>) {
         let over = self.add_over(end);
         self.use_over(over);
         for number in numbers.into_iter().filter(|&it| it != NONE) {

@@ -1,12 +1,10 @@
 //! Carrying out ends for the jobs that wait for them, one waiting job at a time.
 
 use super::blocked::reason_of;
-use super::values::{EndOf, EndValue};
 use super::{Flows, Number, Pending, NONE, NO_RECORD};
 use crate::queue::after::{Moment, OnDead, Outcome, Verdict};
-use crate::queue::job::{Handle, REASON_MAX};
+use crate::queue::job::Handle;
 use crate::queue::state::store::Store;
-use crate::queue::state::Queue;
 use crate::storage::broken::there;
 
 /// The work of one step, in units of one expired lease: several lists change, all over the memory.
@@ -32,7 +30,7 @@ pub struct Stepped {
 }
 
 impl Stepped {
-    fn note_due(&mut self, due: u64) {
+    pub fn note_due(&mut self, due: u64) {
         self.first_due = Some(self.first_due.map_or(due, |first| first.min(due)));
     }
 }
@@ -125,80 +123,4 @@ pub enum Fallout {
         due: u64,
         forgets: bool,
     },
-}
-
-impl Queue {
-    /// Carries out ends for up to `most` waiting jobs, or until that took `work`.
-    pub(super) fn step_flows(&mut self, most: u64, work: usize) -> Stepped {
-        let mut stepped = Stepped::default();
-        while stepped.count < most && stepped.work < work {
-            let flows = self.parts.flows.as_mut();
-            let step = flows.and_then(|flows| flows.step(&self.jobs, &mut stepped));
-            match step {
-                None => break,
-                Some((_, Fallout::Waits)) => {}
-                Some((waiter, Fallout::Dies { at, reason })) => {
-                    self.die_of(waiter, at, &reason, &mut stepped);
-                }
-                Some((waiter, Fallout::Unblocked { due, forgets })) => {
-                    if forgets {
-                        self.parts.drop_record(&self.jobs, waiter);
-                    }
-                    self.unblock(waiter, due);
-                    stepped.note_due(due);
-                }
-            }
-        }
-        self.parts.drop_flows(&self.jobs);
-        stepped
-    }
-
-    /// Has a blocked job die, and records its end for those after it.
-    pub(super) fn die_of(
-        &mut self,
-        waiter: Handle,
-        at: Moment,
-        reason: &[u8],
-        stepped: &mut Stepped,
-    ) {
-        stepped.died += 1;
-        let record = self.flows().and_then(|flows| flows.record(waiter));
-        let is_timed = record.is_some_and(|record| record.is_timed());
-        let due = match is_timed {
-            true => self.jobs.job(waiter).due(),
-            false => at.ms,
-        };
-        let reason = &reason[..reason.len().min(REASON_MAX)];
-        self.parts.close_links(&self.jobs, waiter);
-        if let Some(departures) = self.parts.departures() {
-            let how = (Outcome::Dead, Some(reason));
-            departures.ended(waiter, how, (Some(at.ms), false), &self.jobs);
-        }
-        if let Some(flows) = &mut self.parts.flows {
-            let id = self.jobs.job(waiter).id();
-            let end = EndOf {
-                id,
-                outcome: Some(Outcome::Dead),
-                at,
-                value: Some(EndValue::of(id, reason, &**self.jobs.hasher())),
-            };
-            flows.end_job(waiter, end);
-        }
-        let successor = self.jobs.successor(waiter).map(|next| self.jobs.job(next));
-        let successor = successor.map(|next| (next.due(), next.life().expires));
-        match successor {
-            Some((due, expires)) if expires == 0 || expires > at.ms => {
-                stepped.note_due(due);
-                stepped.succeeded += 1;
-                self.succeed(waiter, 0);
-            }
-            expired => {
-                if expired.is_some() {
-                    stepped.expired += 1;
-                    self.remove_successor(waiter);
-                }
-                self.kill(waiter, at, due, reason);
-            }
-        }
-    }
 }

@@ -93,8 +93,8 @@ impl Stage {
             lease: LeaseLength::Asked(1_000_000_000),
             ..Pop::default()
         };
-        let (mut ids, was_passing) = (Vec::new(), self.late.is_passing());
-        let expected = self.soon.serving().first_in_turn(now, noack);
+        let (mut ids, was_passing) = (Vec::new(), self.late.parts.is_passing());
+        let expected = self.soon.serving().next(None, noack, now);
         let expected = expected.map(|it| self.soon.jobs.job(it).id().to_vec());
         let popped = self.change(|it, now, out| {
             let count = it.late.pop(&pop, now, &mut it.mint, out, |job| {
@@ -158,7 +158,10 @@ impl Stage {
                     let is_held = it.holds_any();
                     all.extend(is_held.then(|| (it.name.to_vec(), it.waiting, it.reserved)));
                 };
-                cursor = queue.groups().map_or(0, |it| it.scan(cursor, false, show));
+                cursor = queue
+                    .parts
+                    .groups()
+                    .map_or(0, |it| it.scan(cursor, false, show));
                 if cursor == 0 {
                     all.sort_unstable();
                     return all;
@@ -169,11 +172,11 @@ impl Stage {
             queue.check_invariants().unwrap();
         }
         assert!(digest(&self.late) == digest(&self.soon));
-        let len = |queue: &Queue| queue.groups().map_or(0, |it| it.len(&queue.jobs));
+        let len = |queue: &Queue| queue.parts.groups().map_or(0, |it| it.len(&queue.jobs));
         let listed = groups(&self.late);
         assert_eq!(listed, groups(&self.soon));
         assert_eq!(listed.len(), len(&self.soon));
-        assert!(self.late.is_passing() || len(&self.late) == listed.len());
+        assert!(self.late.parts.is_passing() || len(&self.late) == listed.len());
         let copy = self.late.copied();
         copy.check_invariants().unwrap();
         assert!(digest(&copy) == digest(&self.late));

@@ -1,11 +1,11 @@
 //! Changes to a stored job and to its rare part.
 
 use super::extra::{Extra, Parts};
-use super::head::{
+use super::stored::Status;
+use super::stored::{
     bits_of, bits_of_terms, terms_of, word, DUE_BITS, HAS_RARE, NO_GROUP, NO_TRAILER, PLACE_BITS,
     SEQ_BITS,
 };
-use super::stored::Status;
 use super::{Rare, Store, NO_JOB, NO_RARE, NO_RULE, OUT_OF_BOUNDS};
 use crate::queue::job::{Failure, Handle, Life, Place, Terms, INSTANT_MAX};
 use crate::queue::recurring::rule::Occurrence;

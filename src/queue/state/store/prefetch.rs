@@ -1,6 +1,6 @@
 //! Prefetches parts of jobs before they are needed.
 
-use super::head::{word, DUE_BITS, HAS_RARE};
+use super::stored::{word, DUE_BITS, HAS_RARE};
 use super::{Id, Store};
 use crate::queue::job::Handle;
 use crate::storage::prefetch::{prefetch, prefetch_all};

@@ -3,7 +3,7 @@
 //! A successor has an allocation and a handle like any job, but the index finds only the job before it. A map leads
 //! from that job to its successor; it is empty if NEXT is not used.
 
-use super::head::word;
+use super::stored::word;
 use super::{Job, Store};
 use crate::queue::job::{Handle, Place};
 use crate::storage::broken::{must, there};

@@ -146,6 +146,10 @@ impl Stage {
     }
 }
 
+fn free(queue: &mut Queue, budget: usize) {
+    queue.parts.free_purged(&mut queue.jobs, budget);
+}
+
 #[test]
 fn it_is_all_the_same_when_they_are_buried() {
     for seed in 1..=5 {
@@ -156,8 +160,8 @@ fn it_is_all_the_same_when_they_are_buried() {
             soon.round();
             most = most.max(late.queue.jobs.cold.make().purges.len());
             budget = budget.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
-            late.queue.free_purged((budget >> 33) as usize % 4000);
-            soon.queue.free_purged(usize::MAX);
+            free(&mut late.queue, (budget >> 33) as usize % 4000);
+            free(&mut soon.queue, usize::MAX);
             assert!(!soon.queue.jobs.has_purged());
             for stage in [&late, &soon] {
                 stage.queue.check_invariants().unwrap();
@@ -166,7 +170,7 @@ fn it_is_all_the_same_when_they_are_buried() {
             assert!(late.queue.copied().check_invariants().is_ok());
         }
         assert!((3..=6).contains(&most), "{most} purges at a time");
-        late.queue.free_purged(usize::MAX);
+        free(&mut late.queue, usize::MAX);
         assert_eq!(late.queue.jobs.len(), soon.queue.jobs.len());
     }
 }

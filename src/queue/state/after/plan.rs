@@ -1,16 +1,14 @@
 //! Looking up what a job is to be after, and whether it would wait for itself.
 
-use super::{Flows, What};
+use super::super::done::Done;
+use super::super::flows::{Flows, What};
+use super::super::groups::Groups;
+use super::super::jobs::Jobs;
+use super::super::parts::Parts;
 use crate::queue::after::{For, OnDead, AFTER_MAX, BEFORE_MAX};
 use crate::queue::error::QueueError;
-use crate::queue::job::GroupNumber;
-use crate::queue::job::{Handle, Place};
-use crate::queue::state::done::Done;
-use crate::queue::state::groups::Groups;
-use crate::queue::state::jobs::Jobs;
-use crate::queue::state::Queue;
+use crate::queue::job::{GroupNumber, Handle, Place};
 use crate::storage::few::Few;
-use crate::storage::skiplist::Skiplist;
 use std::collections::HashSet;
 
 /// What an id of AFTER names.
@@ -64,29 +62,17 @@ pub(in crate::queue) struct Waiter<'a> {
     pub group: Option<&'a [u8]>,
 }
 
-impl Flows {
-    pub(super) fn members_of(&self, group: GroupNumber) -> impl Iterator<Item = Handle> + '_ {
-        in_range(&self.members, group)
-    }
-}
-
-fn in_range(list: &Skiplist<u32>, key: u32) -> impl Iterator<Item = Handle> + '_ {
-    let from = (!list.is_empty()).then(|| list.iter_from(key));
-    let all = from.into_iter().flatten();
-    all.take_while(move |&(it, _)| it == key)
-        .map(|(_, handle)| handle)
-}
-
-impl Queue {
+impl Parts {
     /// Looks up what AFTER names; an error if the job cannot wait for it.
     pub(in crate::queue) fn plan_after(
         &self,
+        jobs: &Jobs,
         waiter: &Waiter<'_>,
         until: &For<'_>,
     ) -> Result<Plan, QueueError> {
         Names {
-            jobs: &self.jobs,
-            done: self.parts.done.if_made(),
+            jobs,
+            done: self.done.if_made(),
             groups: self.groups(),
             flows: self.flows(),
         }

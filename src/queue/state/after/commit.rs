@@ -1,51 +1,19 @@
 //! Recording what was decided about flows, and carrying it out.
 
-use super::apply::Arriving;
-use super::circles::Plan;
-use super::step::Stepped;
-use super::Flows;
+use super::super::flows::{EndOf, EndValue, Fallout, Flows, Stepped, What};
+use super::super::jobs::Jobs;
+use super::super::parts::Parts;
+use super::super::Queue;
+use super::{Arriving, Plan};
 use crate::queue::after::{AfterThat, JobResult, Moment, OnDead, Outcome, Verdict, Waits};
 use crate::queue::clock::Now;
 use crate::queue::effect::{Came, Change, Effect, How, Purge};
 use crate::queue::effects::Effects;
 use crate::queue::event::Event;
-use crate::queue::job::GroupNumber;
-use crate::queue::job::Handle;
-use crate::queue::state::Queue;
+use crate::queue::job::{GroupNumber, Handle, REASON_MAX};
 use std::mem;
 
 impl Queue {
-    /// Whether ends are still to be carried out, or groups or blocked jobs to be checked.
-    #[inline]
-    pub fn has_flow_work(&self) -> bool {
-        (self.parts.flows.as_ref()).is_some_and(|flows| flows.is_pending())
-    }
-
-    #[inline]
-    pub(in crate::queue) fn flows(&self) -> Option<&Flows> {
-        self.parts.flows.as_deref()
-    }
-
-    pub(in crate::queue::state) fn name_of(&self, group: GroupNumber) -> &[u8] {
-        self.groups().map_or(&[], |groups| groups.name(group))
-    }
-
-    /// What a job is after, or was.
-    pub(in crate::queue) fn waits_of(&self, job: Handle) -> Option<Waits<'_>> {
-        let flows = self.flows()?;
-        flows.waits_of(job, &self.jobs, |it| self.name_of(it))
-    }
-
-    /// How the jobs that this one was after ended, in the order of its AFTER.
-    pub(in crate::queue) fn results_of<'a>(
-        &'a self,
-        job: Handle,
-    ) -> impl Iterator<Item = JobResult<'a>> {
-        let results =
-            move |flows: &'a Flows| flows.results_of(job, &self.jobs, move |it| self.name_of(it));
-        self.flows().into_iter().flat_map(results)
-    }
-
     /// Records a job that is after others.
     pub(in crate::queue) fn commit_added_after(
         &mut self,
@@ -89,7 +57,8 @@ impl Queue {
             after: after.as_after(),
         });
         let mut stepped = Stepped::default();
-        self.wait_again(handle, plan, after, &mut stepped);
+        self.parts
+            .wait_again(&mut self.jobs, handle, plan, after, &mut stepped);
         self.count_steps(&stepped, now, out);
         out.complete();
     }
@@ -149,10 +118,10 @@ impl Queue {
         let emptied = mem::take(&mut flows.emptied);
         for (&number, &at) in &emptied {
             // A group that no job waits for any more may be gone.
-            if !self.flows().is_some_and(|it| it.awaits_group(number)) {
+            if !self.parts.flows().is_some_and(|it| it.awaits_group(number)) {
                 continue;
             }
-            let groups = self.groups().filter(|groups| groups.is_empty(number));
+            let groups = self.parts.groups().filter(|groups| groups.is_empty(number));
             let Some(name) = groups.map(|groups| groups.name(number).to_vec()) else {
                 continue;
             };
@@ -177,12 +146,7 @@ impl Queue {
     /// Unblocks jobs that a file or a master has brought and that would stay blocked for ever; returns the work that
     /// this took.
     pub(in crate::queue) fn commit_stuck(&mut self, now: Now, out: &mut Effects) -> usize {
-        if !self
-            .parts
-            .flows
-            .as_deref()
-            .is_some_and(|it| it.is_unchecked)
-        {
+        if !self.parts.flows().is_some_and(|it| it.is_unchecked) {
             return 0;
         }
         let stuck = self.parts.take_stuck(&self.jobs);
@@ -199,7 +163,9 @@ impl Queue {
         now: Now,
         out: &mut Effects,
     ) -> usize {
-        let stepped = self.step_flows(u64::from(u16::MAX), work);
+        let stepped = self
+            .parts
+            .step_flows(&mut self.jobs, u64::from(u16::MAX), work);
         if stepped.count > 0 {
             let is_ready = stepped.first_due.is_some_and(|due| due <= now.ms());
             out.push(&Effect::Stepped {
@@ -245,8 +211,8 @@ impl Queue {
             return;
         };
         let job_of = |number| match flows.awaited(number).what {
-            super::What::Job(job) => Some(job),
-            super::What::Group(_) | super::What::Over(_) => None,
+            What::Job(job) => Some(job),
+            What::Group(_) | What::Over(_) => None,
         };
         let mut going: Vec<Handle> = match purge {
             // A trim takes few jobs, perhaps while very many are awaited.
@@ -272,6 +238,109 @@ impl Queue {
         for job in going {
             self.commit_over(job, Outcome::Deleted, at, None, out);
         }
+    }
+}
+
+impl Parts {
+    /// Carries out ends for up to `most` waiting jobs, or until that took `work`.
+    pub(in crate::queue::state) fn step_flows(
+        &mut self,
+        jobs: &mut Jobs,
+        most: u64,
+        work: usize,
+    ) -> Stepped {
+        let mut stepped = Stepped::default();
+        while stepped.count < most && stepped.work < work {
+            let flows = self.flows.as_mut();
+            let step = flows.and_then(|flows| flows.step(jobs, &mut stepped));
+            match step {
+                None => break,
+                Some((_, Fallout::Waits)) => {}
+                Some((waiter, Fallout::Dies { at, reason })) => {
+                    self.die_of(jobs, waiter, at, &reason, &mut stepped);
+                }
+                Some((waiter, Fallout::Unblocked { due, forgets })) => {
+                    if forgets {
+                        self.drop_record(jobs, waiter);
+                    }
+                    self.unblock(jobs, waiter, due);
+                    stepped.note_due(due);
+                }
+            }
+        }
+        self.drop_flows(jobs);
+        stepped
+    }
+
+    /// Has a blocked job die, and records its end for those after it.
+    pub(super) fn die_of(
+        &mut self,
+        jobs: &mut Jobs,
+        waiter: Handle,
+        at: Moment,
+        reason: &[u8],
+        stepped: &mut Stepped,
+    ) {
+        stepped.died += 1;
+        let record = self.flows().and_then(|flows| flows.record(waiter));
+        let is_timed = record.is_some_and(|record| record.is_timed());
+        let due = match is_timed {
+            true => jobs.job(waiter).due(),
+            false => at.ms,
+        };
+        let reason = &reason[..reason.len().min(REASON_MAX)];
+        self.close_links(jobs, waiter);
+        if let Some(departures) = self.departures() {
+            let how = (Outcome::Dead, Some(reason));
+            departures.ended(waiter, how, (Some(at.ms), false), jobs);
+        }
+        if let Some(flows) = &mut self.flows {
+            let id = jobs.job(waiter).id();
+            let end = EndOf {
+                id,
+                outcome: Some(Outcome::Dead),
+                at,
+                value: Some(EndValue::of(id, reason, &**jobs.hasher())),
+            };
+            flows.end_job(waiter, end);
+        }
+        let successor = jobs.successor(waiter).map(|next| jobs.job(next));
+        let successor = successor.map(|next| (next.due(), next.life().expires));
+        match successor {
+            Some((due, expires)) if expires == 0 || expires > at.ms => {
+                stepped.note_due(due);
+                stepped.succeeded += 1;
+                self.succeed(jobs, waiter, 0);
+            }
+            expired => {
+                if expired.is_some() {
+                    stepped.expired += 1;
+                    self.remove_successor(jobs, waiter);
+                }
+                self.kill(jobs, waiter, at, due, reason);
+            }
+        }
+    }
+
+    pub(in crate::queue::state) fn name_of(&self, group: GroupNumber) -> &[u8] {
+        self.groups().map_or(&[], |groups| groups.name(group))
+    }
+
+    /// What a job is after, or was.
+    pub fn waits_of<'a>(&'a self, jobs: &'a Jobs, job: Handle) -> Option<Waits<'a>> {
+        let flows = self.flows()?;
+        flows.waits_of(job, jobs, |it| self.name_of(it))
+    }
+
+    /// How the jobs that this one was after ended, in the order of its AFTER.
+    pub fn results_of<'a>(
+        &'a self,
+        jobs: &'a Jobs,
+        job: Handle,
+    ) -> impl Iterator<Item = JobResult<'a>> {
+        let results =
+            move |flows: &'a Flows| flows.results_of(job, jobs, move |it| self.name_of(it));
+        self.flows().into_iter().flat_map(results)
     }
 }
 

@@ -1,16 +1,15 @@
 //! Putting back what a snapshot says of flows. It may be forged.
 
-use super::values::{EndOf, EndValue};
-use super::{Number, OF_GROUP, TIMED};
+use super::super::bounds::{check_id, check_instant, malformed, CONTRADICTION};
+use super::super::flows::{EndOf, EndValue, Number, OF_GROUP, TIMED};
+use super::super::jobs::Jobs;
+use super::super::parts::Parts;
+use super::super::store::Job;
+use super::super::Queue;
 use crate::queue::after::{Link, Moment, OnDead, Outcome, Verdict, AFTER_MAX};
 use crate::queue::effect::Effect;
 use crate::queue::error::QueueError;
 use crate::queue::job::{Handle, Place};
-use crate::queue::state::bounds::{check_id, check_instant, malformed, CONTRADICTION};
-use crate::queue::state::jobs::Jobs;
-use crate::queue::state::parts::Parts;
-use crate::queue::state::store::Job;
-use crate::queue::state::Queue;
 use crate::storage::broken::{must, there};
 
 impl Parts {
@@ -153,13 +152,13 @@ impl Queue {
     /// Unblocks jobs that would stay blocked for ever; true if there were any. Effects that come one after the other,
     /// perhaps forged, can only be checked for this at their end.
     pub fn free_stuck(&mut self) -> bool {
-        if !self.flows().is_some_and(|it| it.is_unchecked) {
+        if !self.parts.flows().is_some_and(|it| it.is_unchecked) {
             return false;
         }
         let stuck = self.parts.take_stuck(&self.jobs);
         for &job in &stuck {
             let due = self.jobs.job(job).due();
-            self.set_free(job, due);
+            self.parts.set_free(&mut self.jobs, job, due);
         }
         self.parts.drop_flows(&self.jobs);
         !stuck.is_empty()
@@ -167,13 +166,13 @@ impl Queue {
 
     /// Copies the flows of another queue, whose jobs have other handles.
     pub(in crate::queue::state) fn adopt_flows(&mut self, other: &Queue) {
-        let Some(flows) = other.flows() else {
+        let Some(flows) = other.parts.flows() else {
             return;
         };
         let mut result = Ok(());
         flows.snapshot(
             &other.jobs,
-            |it| other.name_of(it),
+            |it| other.parts.name_of(it),
             &mut |effect: &Effect<'_>| {
                 if result.is_ok() {
                     result = self.apply(effect);

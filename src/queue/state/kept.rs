@@ -1,13 +1,13 @@
-//! Carrying out effects on done jobs. The effects may be forged.
+//! Jobs that are kept as done: carrying out effects on them, which may be forged.
 
-use super::super::bounds::{check_id, check_instant, malformed, CONTRADICTION};
-use super::super::jobs::Jobs;
-use super::super::moves::Known;
-use super::super::parts::Parts;
-use super::super::recurring::id_of_occurrence;
-use super::super::store::{Id, NewJob, Status};
-use super::super::Queue;
-use super::{Done, DoneView};
+use super::bounds::{check_id, check_instant, malformed, CONTRADICTION};
+use super::done::{Done, DoneView};
+use super::jobs::Jobs;
+use super::moves::Known;
+use super::parts::Parts;
+use super::recurring::id_of_occurrence;
+use super::store::{Id, NewJob, Status};
+use super::Queue;
 use crate::queue::effect::{Change, Completion, DoneJob, OccurrenceCause, OfDone};
 use crate::queue::error::QueueError;
 use crate::queue::instant::started_at;
@@ -15,31 +15,19 @@ use crate::queue::job::{Handle, Place, GROUP_MAX, SEQ_MAX};
 use crate::queue::note::Notes;
 use crate::queue::outcome::Outcome;
 use crate::queue::recurring::rule::Next;
-use crate::queue::settings::check_terms;
+use crate::queue::settings::{check_terms, DoneLimits};
 use crate::queue::tagged::Lasting;
 use crate::storage::broken::there;
 
 const UNFIT: &str = "an effect that the job's state does not allow";
 
 impl Queue {
-    /// Its done jobs, to be read.
-    pub fn done(&self) -> &Done {
-        &self.parts.done
-    }
-
-    /// Whether there is anything to look for among done jobs.
-    #[inline]
-    pub fn has_done(&self) -> bool {
-        self.parts.done.is_made()
-    }
-
-    pub(in crate::queue::state) fn apply_done(
-        &mut self,
-        effect: &OfDone<'_>,
-    ) -> Result<(), QueueError> {
+    pub(super) fn apply_done(&mut self, effect: &OfDone<'_>) -> Result<(), QueueError> {
         let hasher = self.jobs.hasher();
         match *effect {
-            OfDone::Kept { id, remember, end } => self.apply_kept(id, remember, end)?,
+            OfDone::Kept { id, remember, end } => {
+                self.parts.apply_kept(&mut self.jobs, id, remember, end)?
+            }
             OfDone::OccurrenceKept { id, next, end } => self.apply_occurrence(id, next, end)?,
             OfDone::Stored(ref job) => self.parts.apply_done_stored(job, &mut self.jobs)?,
             OfDone::Gone { id } | OfDone::Deleted { id } => {
@@ -57,17 +45,8 @@ impl Queue {
             }
             OfDone::Kicked { id, due } => self.apply_done_kicked(id, due)?,
         }
-        self.note_done();
+        self.parts.note_done(self.settings.done_limits);
         Ok(())
-    }
-
-    /// Notes when time or a limit next removes a done job: each command asks for that.
-    pub(in crate::queue::state) fn note_done(&mut self) {
-        let limits = self.settings.done_limits;
-        self.keeps_done = limits.any();
-        if let Some(done) = self.parts.done.made() {
-            done.wakes = done.wakes_at(limits);
-        }
     }
 
     /// The id of a job that is to be removed though no limit and no time removes it, if one is found within `looks`
@@ -86,40 +65,6 @@ impl Queue {
         self.keeps_done
     }
 
-    /// Removes a done job whose id a new job gets.
-    #[cold]
-    #[inline(never)]
-    pub(in crate::queue::state) fn drop_done(&mut self, id: Id<'_>) {
-        if let Some(handle) = self.parts.done.find(id) {
-            self.parts.done.make().remove(handle, self.jobs.hasher());
-            self.note_done();
-        }
-    }
-
-    fn apply_kept(
-        &mut self,
-        id: &[u8],
-        remember: u64,
-        end: Completion<'_>,
-    ) -> Result<(), QueueError> {
-        self.parts.done.check_end(&end)?;
-        check_instant(remember)?;
-        let handle = self.jobs.expect(id)?;
-        let job = self.jobs.job(handle);
-        if job.life().token == 0 || job.is_followed() || job.recurring().is_some() {
-            return Err(malformed(UNFIT));
-        }
-        let seq = job.seq();
-        self.keep_done(handle, id, seq, end);
-        if let Some(departures) = self.parts.departures() {
-            let how = (Outcome::Done, end.result);
-            departures.ended(handle, how, (Some(end.finished), false), &self.jobs);
-        }
-        self.remember_job(handle, remember);
-        self.remove(handle);
-        Ok(())
-    }
-
     fn apply_occurrence(
         &mut self,
         id: &[u8],
@@ -128,42 +73,23 @@ impl Queue {
     ) -> Result<(), QueueError> {
         self.parts.done.check_end(&end)?;
         let handle = self.jobs.expect(id)?;
-        self.check_recurred(handle, OccurrenceCause::Acked, next)?;
-        if self.jobs.job(handle).life().token == 0 || !self.has_room_for_occurrence(handle) {
+        self.parts
+            .check_recurred(&self.jobs, handle, OccurrenceCause::Acked, next)?;
+        if self.jobs.job(handle).life().token == 0
+            || !self.parts.has_room_for_occurrence(&self.jobs, handle)
+        {
             return Err(malformed(UNFIT));
         }
-        let seq = self.next_seq();
+        let seq = self.parts.next_seq(&mut self.jobs);
         let job = self.jobs.job(handle);
         let recurring = there(job.recurring(), UNFIT);
         let name = id_of_occurrence(id, recurring.occurrence.at);
-        self.keep_done(handle, &name, seq, end);
+        self.parts.keep_done(&self.jobs, handle, &name, seq, end);
         self.recur(handle, OccurrenceCause::Acked, next, None);
-        self.note_value(end.result);
+        if let Some(departure) = self.last_departure() {
+            departure.set_value(end.result);
+        }
         Ok(())
-    }
-
-    /// Keeps a copy of a job, or of its occurrence, as done.
-    fn keep_done(&mut self, handle: Handle, id: &[u8], seq: u64, end: Completion<'_>) {
-        let group = self.group_of(handle).map(Box::<[u8]>::from);
-        let job = self.jobs.job(handle);
-        let Status { due, life, .. } = job.status();
-        let notes = self.jobs.notes(handle).when_done();
-        let done = DoneJob {
-            id,
-            payload: job.payload(),
-            result: end.result,
-            notes: &notes,
-            group: group.as_deref(),
-            terms: job.terms().when_done(),
-            seq,
-            due,
-            attempts: life.attempts,
-            started: started_at(life.token),
-            finished: end.finished,
-            until: end.until,
-        };
-        let id = self.jobs.hashed(id);
-        self.parts.done.make().insert(&done, id, self.jobs.hasher());
     }
 
     fn apply_done_kicked(&mut self, id: &[u8], due: u64) -> Result<(), QueueError> {
@@ -228,5 +154,71 @@ impl Parts {
         self.done.make().insert(job, id, jobs.hasher());
         jobs.numbers.seq = jobs.numbers.seq.max(job.seq);
         Ok(())
+    }
+
+    /// Notes when time or a limit next removes a done job: each command asks for that.
+    pub(super) fn note_done(&mut self, limits: DoneLimits) {
+        if let Some(done) = self.done.made() {
+            done.wakes = done.wakes_at(limits);
+        }
+    }
+
+    /// Removes a done job whose id a new job gets.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn drop_done(&mut self, jobs: &Jobs, id: Id<'_>, limits: DoneLimits) {
+        if let Some(handle) = self.done.find(id) {
+            self.done.make().remove(handle, jobs.hasher());
+            self.note_done(limits);
+        }
+    }
+
+    fn apply_kept(
+        &mut self,
+        jobs: &mut Jobs,
+        id: &[u8],
+        remember: u64,
+        end: Completion<'_>,
+    ) -> Result<(), QueueError> {
+        self.done.check_end(&end)?;
+        check_instant(remember)?;
+        let handle = jobs.expect(id)?;
+        let job = jobs.job(handle);
+        if job.life().token == 0 || job.is_followed() || job.recurring().is_some() {
+            return Err(malformed(UNFIT));
+        }
+        let seq = job.seq();
+        self.keep_done(jobs, handle, id, seq, end);
+        if let Some(departures) = self.departures() {
+            let how = (Outcome::Done, end.result);
+            departures.ended(handle, how, (Some(end.finished), false), jobs);
+        }
+        self.remember_job(jobs, handle, remember);
+        self.remove(jobs, handle);
+        Ok(())
+    }
+
+    /// Keeps a copy of a job, or of its occurrence, as done.
+    fn keep_done(&mut self, jobs: &Jobs, handle: Handle, id: &[u8], seq: u64, end: Completion<'_>) {
+        let group = self.group_of(jobs, handle).map(Box::<[u8]>::from);
+        let job = jobs.job(handle);
+        let Status { due, life, .. } = job.status();
+        let notes = jobs.notes(handle).when_done();
+        let done = DoneJob {
+            id,
+            payload: job.payload(),
+            result: end.result,
+            notes: &notes,
+            group: group.as_deref(),
+            terms: job.terms().when_done(),
+            seq,
+            due,
+            attempts: life.attempts,
+            started: started_at(life.token),
+            finished: end.finished,
+            until: end.until,
+        };
+        let id = jobs.hashed(id);
+        self.done.make().insert(&done, id, jobs.hasher());
     }
 }

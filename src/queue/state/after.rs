@@ -1,24 +1,27 @@
-//! Carrying out effects: jobs are added that are after others, and others end.
+//! Jobs that are after others: what the other parts of a queue have to do with flows. Here effects are carried out: jobs
+//! are added that are after others, and others end.
 
-use super::blocked::reason_of;
-use super::circles::{Before, Plan, Waiter};
-use super::keep::Released;
-use super::step::Stepped;
-use super::values::{EndOf, EndValue};
-use super::{Flows, Links, Record, What, NONE, OF_GROUP, TIMED};
+mod commit;
+mod plan;
+mod restore;
+
+use super::bounds::{check_instant, malformed};
+use super::done::Done;
+use super::flows::{reason_of, EndOf, EndValue, Flows, Links, Record, Released, Stepped, What};
+use super::flows::{NONE, OF_GROUP, TIMED};
+use super::jobs::Jobs;
+use super::moves::Known;
+use super::parts::Parts;
+use super::store::{Id, NewJob, Status, Store};
+use super::Queue;
 use crate::queue::after::{After, AfterThat, For, Moment, OnDead, Outcome};
 use crate::queue::effect::Came;
 use crate::queue::error::QueueError;
 use crate::queue::job::{Failure, Handle, Place, Terms};
-use crate::queue::state::bounds::{check_instant, malformed};
-use crate::queue::state::done::Done;
-use crate::queue::state::jobs::Jobs;
-use crate::queue::state::moves::Known;
-use crate::queue::state::parts::Parts;
-use crate::queue::state::store::{Id, NewJob, Status, Store};
-use crate::queue::state::Queue;
 use crate::storage::broken::must;
 use crate::storage::few::Few;
+use plan::Before;
+pub(in crate::queue) use plan::{Plan, Waiter};
 
 /// Steps in one effect, at most.
 const STEPS_MAX: u64 = 100_000;
@@ -39,36 +42,7 @@ pub(in crate::queue) struct Arriving<'a> {
 }
 
 impl Queue {
-    pub(in crate::queue::state) fn apply_waits(
-        &mut self,
-        id: &[u8],
-        after: &After<'_>,
-    ) -> Result<(), QueueError> {
-        check_instant(after.at.ms)?;
-        let handle = self.jobs.expect(id)?;
-        let job = self.jobs.job(handle);
-        if job.place() != Place::Scheduled || job.recurring().is_some() {
-            return Err(malformed("a job that cannot wait"));
-        }
-        let waiter = Waiter {
-            id,
-            there: Some(handle),
-            group: self.group_of(handle),
-        };
-        let plan = self.plan_after(&waiter, &after.until).map_err(unfit)?;
-        self.wait_again(handle, plan, &after.that(), &mut Stepped::default());
-        Ok(())
-    }
-
-    pub(in crate::queue::state) fn apply_stepped(&mut self, count: u64) -> Result<(), QueueError> {
-        if count > STEPS_MAX {
-            return Err(malformed("more steps than are ever taken at once"));
-        }
-        self.step_flows(count, usize::MAX);
-        Ok(())
-    }
-
-    pub(in crate::queue::state) fn apply_after(
+    pub(super) fn apply_after(
         &mut self,
         came: &Came<'_>,
         (due, expires): (u64, u64),
@@ -88,7 +62,10 @@ impl Queue {
             there: old,
             group,
         };
-        let plan = self.plan_after(&waiter, &after.until).map_err(unfit)?;
+        let plan = self
+            .parts
+            .plan_after(&self.jobs, &waiter, &after.until)
+            .map_err(unfit)?;
         let coming = Arriving {
             group,
             id: hashed,
@@ -102,7 +79,7 @@ impl Queue {
     }
 
     /// Adds a job, which waits unless all that it is after has ended.
-    pub(in crate::queue::state) fn put_after(
+    pub(super) fn put_after(
         &mut self,
         old: Option<Handle>,
         coming: Arriving<'_>,
@@ -130,101 +107,10 @@ impl Queue {
         };
         let plan = self.parts.pin(&self.jobs, plan);
         let handle = self.put(old, &mut job, coming.id, Known::default());
-        self.link_all(handle, plan, after, stepped);
+        self.parts
+            .link_all(&mut self.jobs, handle, plan, after, stepped);
     }
 
-    /// Has a job wait that was given back. What it was after before is forgotten.
-    pub(in crate::queue::state) fn wait_again(
-        &mut self,
-        handle: Handle,
-        plan: Plan,
-        after: &AfterThat<'_>,
-        stepped: &mut Stepped,
-    ) {
-        let waits = plan.waits();
-        let plan = self.parts.pin(&self.jobs, plan);
-        self.parts.drop_record(&self.jobs, handle);
-        if waits {
-            self.move_to(handle, |status| status.place = Place::Blocked);
-        }
-        self.link_all(handle, plan, after, stepped);
-    }
-
-    /// By how many bytes of results the queue grows with a job of this plan in the place of `old`.
-    pub(in crate::queue) fn results_growth(&self, old: Option<Handle>, plan: Option<&Plan>) -> i64 {
-        if self.parts.flows.is_none() && plan.is_none() {
-            return 0;
-        }
-        let (none, mut released) = (Flows::default(), Released::default());
-        let flows = self.parts.flows.as_deref().unwrap_or(&none);
-        let freed = old.map_or(0, |old| flows.values_freed(old, &mut released));
-        let Some(Plan::Jobs { jobs, on_dead, .. }) = plan else {
-            return -(freed as i64);
-        };
-        let end = |&job| end_of(&self.jobs, &self.parts.done, job, *on_dead);
-        let ends = jobs.get().iter().filter_map(end);
-        flows.values_coming(ends, &released) as i64 - freed as i64
-    }
-
-    fn link_all(
-        &mut self,
-        handle: Handle,
-        plan: Pinned,
-        after: &AfterThat<'_>,
-        stepped: &mut Stepped,
-    ) {
-        let Pinned::Links {
-            numbers,
-            on_dead,
-            open,
-            dies_of,
-        } = plan
-        else {
-            return;
-        };
-        let jobs = &self.jobs;
-        let flows = self.parts.flows.get_or_insert_default();
-        let waits = dies_of.is_none() && open > 0;
-        if waits {
-            for &number in numbers.get() {
-                if !matches!(flows.awaited(number).what, What::Over(_)) {
-                    flows.join(number, handle, jobs);
-                }
-            }
-        }
-        let mut record = Record {
-            links: numbers,
-            latest: 0,
-            waiter: handle,
-            open: if waits { open as u16 } else { 0 },
-            on_dead,
-            flags: if after.is_timed { TIMED } else { 0 }
-                | if matches!(after.until, For::Group(_)) {
-                    OF_GROUP
-                } else {
-                    0
-                },
-        };
-        record.note_end(after.at);
-        flows.add_record(record);
-        if let Some(reason) = dies_of {
-            self.die_of(handle, after.at, &reason, stepped);
-        }
-    }
-
-    /// Unblocks a job by KICK, whatever it waits for.
-    pub(in crate::queue::state) fn set_free(&mut self, handle: Handle, due: u64) {
-        let record = self
-            .parts
-            .flows
-            .as_ref()
-            .and_then(|flows| flows.record(handle));
-        match record.is_some_and(|record| record.is_of_group()) {
-            true => self.parts.drop_record(&self.jobs, handle),
-            false => self.parts.close_links(&self.jobs, handle),
-        }
-        self.unblock(handle, due);
-    }
     /// Says when the jobs that a rule is about to end ended.
     #[inline]
     pub(in crate::queue) fn note_moment(&mut self, at: Moment) {
@@ -232,56 +118,25 @@ impl Queue {
             flows.moment = at;
         }
     }
-
-    /// Moves a blocked job to the schedule.
-    pub(super) fn unblock(&mut self, handle: Handle, due: u64) {
-        must(self.jobs.is_blocked(handle), "a job that is not blocked");
-        self.move_to(handle, |status| {
-            (status.place, status.due) = (Place::Scheduled, due);
-        });
-    }
-
-    /// Has a scheduled or blocked job die of another one's end.
-    pub(super) fn kill(&mut self, handle: Handle, moment: Moment, due: u64, reason: &[u8]) {
-        self.note_moment(moment);
-        self.count_death();
-        let death = self.jobs.numbers.deaths;
-        self.move_to(handle, |status| {
-            (status.place, status.due) = (Place::Dead, due);
-            (status.life.at, status.life.death) = (moment.ms, death);
-            (status.life.token, status.life.lease_ms) = (0, 0);
-        });
-        let failure = Failure {
-            at: moment.ms,
-            reason: Some(reason),
-        };
-        self.jobs.set_failure(handle, failure);
-    }
-
-    /// Puts a job elsewhere, as it stands after `change`.
-    fn move_to(&mut self, handle: Handle, change: impl FnOnce(&mut Status)) {
-        let mut at = self.jobs.position(handle);
-        self.unlink(handle, &at);
-        change(&mut at.status);
-        self.jobs.set_status(handle, at.status);
-        self.link(handle, &at);
-    }
 }
 
 impl Parts {
-    pub(in crate::queue::state) fn apply_over(
+    pub(super) fn apply_over(
         &mut self,
         jobs: &Jobs,
         id: &[u8],
-        outcome: Outcome,
+        outcome: Option<Outcome>,
         at: Moment,
         value: Option<&[u8]>,
     ) -> Result<(), QueueError> {
+        if outcome.is_none() {
+            return self.apply_emptied(jobs, id, at);
+        }
         let handle = jobs.expect(id)?;
         check_instant(at.ms)?;
         let end = EndOf {
             id,
-            outcome: Some(outcome),
+            outcome,
             at,
             value: value.map(|value| EndValue::of(id, value, &**jobs.hasher())),
         };
@@ -340,12 +195,7 @@ impl Parts {
         }
     }
 
-    pub(in crate::queue::state) fn apply_emptied(
-        &mut self,
-        jobs: &Jobs,
-        name: &[u8],
-        at: Moment,
-    ) -> Result<(), QueueError> {
+    fn apply_emptied(&mut self, jobs: &Jobs, name: &[u8], at: Moment) -> Result<(), QueueError> {
         check_instant(at.ms)?;
         let found = self.groups.as_ref().and_then(|groups| {
             let (number, held) = groups.held_by(name, jobs)?;
@@ -371,7 +221,7 @@ impl Parts {
     }
 
     /// Ends the wait of a job, and forgets what it was after.
-    pub(in crate::queue::state) fn drop_record(&mut self, jobs: &Jobs, waiter: Handle) {
+    pub(super) fn drop_record(&mut self, jobs: &Jobs, waiter: Handle) {
         let flows = self.flows.as_mut();
         let group = flows.and_then(|flows| flows.drop_record(waiter, jobs));
         group
@@ -380,7 +230,7 @@ impl Parts {
     }
 
     /// Ends the wait of a job for what is still open. Its links stay, for these without an outcome.
-    pub(super) fn close_links(&mut self, jobs: &Jobs, waiter: Handle) {
+    fn close_links(&mut self, jobs: &Jobs, waiter: Handle) {
         let groups = self.groups.as_deref();
         let name_of = |group| groups.map_or(&[][..], |groups| groups.name(group));
         let flows = self.flows.as_mut();
@@ -392,7 +242,7 @@ impl Parts {
 
     /// Forgets what a job was after that is about to be removed.
     #[inline(never)]
-    pub(in crate::queue::state) fn leave_flows(&mut self, jobs: &Jobs, job: Handle) {
+    pub(super) fn leave_flows(&mut self, jobs: &Jobs, job: Handle) {
         if let Some(flows) = &mut self.flows {
             let group = flows.gone(job, jobs);
             group
@@ -403,8 +253,176 @@ impl Parts {
     }
 
     /// Drops the flows if they hold nothing.
-    pub(in crate::queue::state) fn drop_flows(&mut self, jobs: &Jobs) {
+    pub(super) fn drop_flows(&mut self, jobs: &Jobs) {
         self.flows.take_if(|flows| flows.is_bare(jobs));
+    }
+
+    pub(super) fn apply_waits(
+        &mut self,
+        jobs: &mut Jobs,
+        id: &[u8],
+        after: &After<'_>,
+    ) -> Result<(), QueueError> {
+        check_instant(after.at.ms)?;
+        let handle = jobs.expect(id)?;
+        let job = jobs.job(handle);
+        if job.place() != Place::Scheduled || job.recurring().is_some() {
+            return Err(malformed("a job that cannot wait"));
+        }
+        let waiter = Waiter {
+            id,
+            there: Some(handle),
+            group: self.group_of(jobs, handle),
+        };
+        let plan = self
+            .plan_after(jobs, &waiter, &after.until)
+            .map_err(unfit)?;
+        self.wait_again(jobs, handle, plan, &after.that(), &mut Stepped::default());
+        Ok(())
+    }
+
+    pub(super) fn apply_stepped(&mut self, jobs: &mut Jobs, count: u64) -> Result<(), QueueError> {
+        if count > STEPS_MAX {
+            return Err(malformed("more steps than are ever taken at once"));
+        }
+        self.step_flows(jobs, count, usize::MAX);
+        Ok(())
+    }
+
+    /// Has a job wait that was given back. What it was after before is forgotten.
+    pub(super) fn wait_again(
+        &mut self,
+        jobs: &mut Jobs,
+        handle: Handle,
+        plan: Plan,
+        after: &AfterThat<'_>,
+        stepped: &mut Stepped,
+    ) {
+        let waits = plan.waits();
+        let plan = self.pin(jobs, plan);
+        self.drop_record(jobs, handle);
+        if waits {
+            self.move_to(jobs, handle, |status| status.place = Place::Blocked);
+        }
+        self.link_all(jobs, handle, plan, after, stepped);
+    }
+
+    /// By how many bytes of results the queue grows with a job of this plan in the place of `old`.
+    pub(in crate::queue) fn results_growth(
+        &self,
+        jobs: &Jobs,
+        old: Option<Handle>,
+        plan: Option<&Plan>,
+    ) -> i64 {
+        if self.flows.is_none() && plan.is_none() {
+            return 0;
+        }
+        let (none, mut released) = (Flows::default(), Released::default());
+        let flows = self.flows.as_deref().unwrap_or(&none);
+        let freed = old.map_or(0, |old| flows.values_freed(old, &mut released));
+        let Some(Plan::Jobs {
+            jobs: before,
+            on_dead,
+            ..
+        }) = plan
+        else {
+            return -(freed as i64);
+        };
+        let end = |&job| end_of(jobs, &self.done, job, *on_dead);
+        let ends = before.get().iter().filter_map(end);
+        flows.values_coming(ends, &released) as i64 - freed as i64
+    }
+
+    fn link_all(
+        &mut self,
+        jobs: &mut Jobs,
+        handle: Handle,
+        plan: Pinned,
+        after: &AfterThat<'_>,
+        stepped: &mut Stepped,
+    ) {
+        let Pinned::Links {
+            numbers,
+            on_dead,
+            open,
+            dies_of,
+        } = plan
+        else {
+            return;
+        };
+        let flows = self.flows.get_or_insert_default();
+        let waits = dies_of.is_none() && open > 0;
+        if waits {
+            for &number in numbers.get() {
+                if !matches!(flows.awaited(number).what, What::Over(_)) {
+                    flows.join(number, handle, jobs);
+                }
+            }
+        }
+        let mut record = Record {
+            links: numbers,
+            latest: 0,
+            waiter: handle,
+            open: if waits { open as u16 } else { 0 },
+            on_dead,
+            flags: if after.is_timed { TIMED } else { 0 }
+                | if matches!(after.until, For::Group(_)) {
+                    OF_GROUP
+                } else {
+                    0
+                },
+        };
+        record.note_end(after.at);
+        flows.add_record(record);
+        if let Some(reason) = dies_of {
+            self.die_of(jobs, handle, after.at, &reason, stepped);
+        }
+    }
+
+    /// Unblocks a job by KICK, whatever it waits for.
+    pub(super) fn set_free(&mut self, jobs: &mut Jobs, handle: Handle, due: u64) {
+        let record = self.flows().and_then(|flows| flows.record(handle));
+        match record.is_some_and(|record| record.is_of_group()) {
+            true => self.drop_record(jobs, handle),
+            false => self.close_links(jobs, handle),
+        }
+        self.unblock(jobs, handle, due);
+    }
+
+    /// Moves a blocked job to the schedule.
+    fn unblock(&mut self, jobs: &mut Jobs, handle: Handle, due: u64) {
+        must(jobs.is_blocked(handle), "a job that is not blocked");
+        self.move_to(jobs, handle, |status| {
+            (status.place, status.due) = (Place::Scheduled, due);
+        });
+    }
+
+    /// Has a scheduled or blocked job die of another one's end.
+    fn kill(&mut self, jobs: &mut Jobs, handle: Handle, moment: Moment, due: u64, reason: &[u8]) {
+        if let Some(flows) = &mut self.flows {
+            flows.moment = moment;
+        }
+        self.count_death(jobs);
+        let death = jobs.numbers.deaths;
+        self.move_to(jobs, handle, |status| {
+            (status.place, status.due) = (Place::Dead, due);
+            (status.life.at, status.life.death) = (moment.ms, death);
+            (status.life.token, status.life.lease_ms) = (0, 0);
+        });
+        let failure = Failure {
+            at: moment.ms,
+            reason: Some(reason),
+        };
+        jobs.set_failure(handle, failure);
+    }
+
+    /// Puts a job elsewhere, as it stands after `change`.
+    fn move_to(&mut self, jobs: &mut Jobs, handle: Handle, change: impl FnOnce(&mut Status)) {
+        let mut at = jobs.position(handle);
+        self.unlink(jobs, handle, &at);
+        change(&mut at.status);
+        jobs.set_status(handle, at.status);
+        self.link(jobs, handle, &at);
     }
 }
 
