@@ -14,7 +14,9 @@ TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 
 # PGO=1: the build of `make release-pgo`, for install and the benchmarks.
 MODULE := $(TARGET)/$(if $(PGO),pgo/)release/libdq.$(if $(filter Darwin,$(shell uname)),dylib,so)
-BUILD = $(if $(PGO),$(MAKE) --no-print-directory release-pgo,$(CARGO) build --release)
+# A crate that is built as a Rust library, too, as for the tests, is not optimized with its libraries as one (LTO).
+PLAIN = $(CARGO) rustc --release --lib --crate-type cdylib
+BUILD = $(if $(PGO),$(MAKE) --no-print-directory release-pgo,$(PLAIN))
 
 # The environment of everything that is started here. Python keeps compiled files, but not among the sources. Maven's
 # output would begin and end with an escape sequence even in a pipe, and its runs are too short for the JVM's slower
@@ -110,7 +112,7 @@ dq: ## the program, target/dq: on Linux with Valkey and the module in it, so tha
 
 build: ## the module, target/release/libdq.so
 	$(call need,cargo cc libclang)
-	@$(CARGO) build --release
+	@$(PLAIN)
 
 # Linux only, as is the benchmark whose traffic makes the profile.
 release-pgo: ## the module as it is released, target/pgo/release/libdq.so: built for the traffic of a benchmark

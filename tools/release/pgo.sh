@@ -9,7 +9,7 @@ profile=$folder/dq.profdata
 CARGO=${CARGO:-cargo}
 
 build() { # how
-    "$CARGO" rustc -q --release --lib --target-dir "$folder" -- "$1"
+    "$CARGO" rustc -q --release --lib --crate-type cdylib --target-dir "$folder" -- "$1"
 }
 
 rm -f "$profile"
