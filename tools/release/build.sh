@@ -16,7 +16,7 @@ if [ "$PWD" != /mnt ] && unshare -rm mount --bind . /mnt 2>/dev/null; then
     exec unshare -rm sh -c 'mount --bind "$0" /mnt && cd /mnt && exec tools/release/build.sh "$@"' \
         "$PWD" "$what" "$triple" "$(inside "$work")" "$(inside "$output")" "$(inside "$profile")"
 fi
-CARGO=${CARGO:-cargo}
+export CARGO="${CARGO:-cargo}"
 arch=${triple%%-*} libc=${triple##*-}
 [ "$libc" = musl ] && version= || version=.2.17
 
@@ -50,10 +50,10 @@ for folder in "${CARGO_HOME:-$HOME/.cargo}" "$work" "$zig" "$PWD"; do
 done
 export CFLAGS CC_SHELL_ESCAPED_FLAGS=1
 
-build() { # folder, flags, cargo's arguments...
-    folder=$1 flag=$2 && shift 2
+build() { # folder, flags, command of cargo-zigbuild, its arguments...
+    folder=$1 flag=$2 command=$3 && shift 3
     CARGO_ENCODED_RUSTFLAGS=$flag$flags CARGO_TARGET_DIR=$folder \
-        "$CARGO" zigbuild -q --locked --release --target "$triple$version" "$@"
+        cargo-zigbuild "$command" -q --locked --release --target "$triple$version" "$@"
 }
 
 # A library that a server loads shares the server's C library: with musl, too.
@@ -62,12 +62,12 @@ shared=-Ctarget-feature=-crt-static
 # Linked by this machine's own linker, as Zig's has no profiler. Everything else is as for the module: symbols contain a
 # hash of the build's options, and the profile is by symbols.
 counting() {
-    build "$work/counting" "$shared$unit-Cprofile-generate$unit-Clinker=cc" --lib
+    build "$work/counting" "$shared$unit-Cprofile-generate$unit-Clinker=cc" rustc --lib --crate-type cdylib
     cp "$work/counting/$triple/release/libdq.so" "$output/"
 }
 
 module() {
-    build "$work" "$shared${profile:+$unit-Cprofile-use=$profile}" --lib
+    build "$work" "$shared${profile:+$unit-Cprofile-use=$profile}" rustc --lib --crate-type cdylib
     built=$work/$triple/release/libdq.so
     objcopy=$(tools/release/llvm.sh objcopy)
     "$objcopy" --only-keep-debug "$built" "$output/libdq.so.debug"
@@ -78,7 +78,7 @@ module() {
 
 program() {
     export CARGO_PROFILE_RELEASE_STRIP=symbols
-    (cd tools && build "$work" -Ctarget-feature=+crt-static -p dq)
+    (cd tools && build "$work" -Ctarget-feature=+crt-static zigbuild -p dq)
     install -m 755 "$work/$triple/release/dq" "$output/dq"
 }
 
