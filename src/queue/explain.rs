@@ -138,8 +138,8 @@ impl Queue {
         all
     }
 
-    /// All that holds this job back; `None` if there is no such job. [`Code::Idle`] comes last, exactly if a POP that names
-    /// it would deliver it.
+    /// All that holds this job back; `None` if there is no such job. [`Code::Idle`] comes last, if a POP that names it would
+    /// deliver it, or if nothing but RATE would refuse it, which lets the job go whose turn it is.
     pub fn explain_job(&mut self, id: &[u8], at: At) -> Option<Vec<Reason>> {
         let hashed = self.jobs().hashed(id);
         let Some(handle) = self.jobs().find(hashed) else {
@@ -197,7 +197,8 @@ impl Queue {
         let goes = !serving.is_held(false, now)
             && serving.may_be_served(handle, now, false)
             && serving.fits_rates(handle, now);
-        if goes {
+        // Nothing may be named here that holds a dearer job than the one whose turn it is: it is never left without a word.
+        if goes || all.is_empty() {
             all.push(Code::Idle.of(self.at(at).summary().ready));
         }
         all

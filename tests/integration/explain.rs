@@ -161,6 +161,25 @@ fn a_job_that_goes_by_its_id_alone_is_idle() {
     );
 }
 
+/// RATE lets the job go whose turn it is, though not this one, which leads its group.
+#[test]
+fn a_dear_job_that_nothing_named_holds_is_idle() {
+    let mut p = start();
+    p.run("DQ.CFGSET q RATE 3 1000");
+    p.run("DQ.ADD q a x");
+    p.run("DQ.ADD q dear x COST 5");
+    p.run("DQ.ADD q c x GROUP C");
+    p.run("DQ.POP q");
+    p.talk(
+        "> DQ.EXPLAIN q
+        [ [ 'idle' 2 nil$ ] ]
+        > DQ.EXPLAIN q dear
+        [ [ 'idle' 2 nil$ ] ]
+        > DQ.POP q ID dear
+        nil*",
+    );
+}
+
 #[test]
 fn of_groups() {
     let mut p = start();

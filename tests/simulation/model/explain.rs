@@ -98,7 +98,8 @@ impl Model {
         let turn = self.next_in_turn(now_us, false);
         all.extend(turn.and_then(|turn| self.rate_holds(turn, now_us)));
         let goes = self.ready_of_id(&job.id, now_us, false).is_some();
-        if goes && !self.is_held(now_us, false) && self.rate_lets(Some(job), false, now_us) {
+        let goes = goes && !self.is_held(now_us, false) && self.rate_lets(Some(job), false, now_us);
+        if goes || all.is_empty() {
             all.push(("idle", Some(ready.len() as u64), None));
         }
         all
