@@ -13,16 +13,12 @@ mod server;
 #[cfg(feature = "module")]
 mod module {
     use crate::commands::table;
-    use crate::server::allocator::ServerAlloc;
     use crate::server::api::{self, command_info, Ctx};
     use crate::server::{
         client_eviction, config, datatype, events, info, load, reclaim, timer, worker,
     };
     use redis_module::raw;
     use std::ffi::c_int;
-
-    #[global_allocator]
-    static ALLOCATOR: ServerAlloc = ServerAlloc;
 
     /// # Safety
     /// The server calls it, once for each load.

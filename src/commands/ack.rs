@@ -5,8 +5,7 @@
 use super::change;
 use super::parse::{at_least, syntax_error, Ids};
 use crate::queue::claim::Claim;
-use crate::server::api::elements::Elements;
-use crate::server::api::{Args, Ctx, Refusal};
+use crate::server::api::{Args, Ctx, Elements, Refusal};
 
 pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     at_least(args, 3)?;

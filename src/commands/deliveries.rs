@@ -3,8 +3,7 @@
 
 use super::parse::{at_least, is_ids, positive, syntax_error};
 use crate::queue::claim::Claim;
-use crate::server::api::elements::Elements;
-use crate::server::api::{Args, Ctx, Refusal};
+use crate::server::api::{Args, Ctx, Elements, Refusal};
 
 pub struct Deliveries<'a> {
     args: Args<'a>,

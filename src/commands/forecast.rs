@@ -4,8 +4,7 @@ use super::parse::{at_least, millis, out_of_range, positive, Options};
 use super::query;
 use super::syntax::options;
 use crate::queue::view::Forecast;
-use crate::server::api::elements::Elements;
-use crate::server::api::{Args, Ctx, Refusal};
+use crate::server::api::{Args, Ctx, Elements, Refusal};
 
 options! { FORECAST: FROM TO BUCKETS }
 

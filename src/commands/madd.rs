@@ -5,9 +5,8 @@ use super::syntax::options;
 use super::{change_or_create, open};
 use crate::queue::add::{Add, Condition};
 use crate::queue::add_many::{NewOne, MADD_MAX};
-use crate::queue::when::When;
-use crate::server::api::elements::Elements;
-use crate::server::api::{Args, Ctx, Refusal};
+use crate::queue::clock::When;
+use crate::server::api::{Args, Ctx, Elements, Refusal};
 use crate::server::clock::with_mint;
 use crate::server::config;
 

@@ -6,8 +6,7 @@ use super::syntax::options;
 use super::{cut, query};
 use crate::queue::job::{State, INSTANT_MAX};
 use crate::queue::view::Peek;
-use crate::server::api::elements::Elements;
-use crate::server::api::{Args, Ctx, Refusal};
+use crate::server::api::{Args, Ctx, Elements, Refusal};
 
 options! { PEEK: FROM TO COUNT PREFIX }
 

@@ -4,8 +4,7 @@ use super::parse::{at_least, positive, positive_millis, Options};
 use super::syntax::options;
 use super::{change, reply_delivery};
 use crate::queue::deliver::Pop;
-use crate::server::api::elements::Elements;
-use crate::server::api::{Args, Ctx, Refusal};
+use crate::server::api::{Args, Ctx, Elements, Refusal};
 use crate::server::blocked::PopRequest;
 use crate::server::clock::with_mint;
 

@@ -2,8 +2,8 @@
 
 use super::change;
 use super::parse::{at_least, millis, priority, syntax_error, unexpected, Ids};
+use crate::queue::clock::When;
 use crate::queue::reschedule::Reschedule;
-use crate::queue::when::When;
 use crate::server::api::{Args, Ctx, Refusal};
 use crate::server::clock::now;
 use std::collections::HashSet;

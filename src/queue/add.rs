@@ -3,12 +3,12 @@
 mod admitted;
 mod arguments;
 
-pub use arguments::{Add, Condition};
+pub use arguments::{Add, Condition, Recur};
 
 use super::after::{AfterThat, Moment};
 use super::attr::Attrs;
 use super::budget::EXPIRE_BUDGET;
-use super::clock::{Mint, Now};
+use super::clock::{Mint, Now, When};
 use super::effect::{Effect, How};
 use super::effects::Effects;
 use super::error::QueueError;
@@ -19,7 +19,6 @@ use super::state::groups::{Groups, Sought};
 use super::state::moves::Known;
 use super::state::schedule::OrderKey;
 use super::state::store::{Id, NewJob};
-use super::when::When;
 use super::Queue;
 use admitted::Admitted;
 use std::borrow::Cow;

@@ -1,6 +1,7 @@
 //! Time as the queue sees it: always an argument, in microseconds, and rounded so that nothing is
-//! early. Also the ids and tokens that are drawn from it.
+//! early. Also when a job is due, as a client says it, and the ids and tokens that are drawn from it.
 
+use super::error::QueueError;
 use super::job::{INSTANT_MAX, TOKEN_MAX, TOKEN_MS_SHIFT, TOKEN_US_SHIFT};
 
 /// One reading of the server's clock, in microseconds since the epoch.
@@ -50,6 +51,26 @@ impl Now {
     /// As [`Now::after`], stopping at the last instant.
     pub fn after_capped(self, ms: u64) -> u64 {
         self.after(ms).unwrap_or(INSTANT_MAX)
+    }
+}
+
+/// When a job is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// That many ms from now.
+    Delay(u64),
+    /// That instant.
+    At(u64),
+}
+
+impl When {
+    /// An error if it lies beyond the last instant.
+    pub fn instant(self, now: Now) -> Result<u64, QueueError> {
+        match self {
+            When::Delay(ms) => now.after(ms).ok_or(QueueError::OutOfRange),
+            When::At(instant) if instant <= INSTANT_MAX => Ok(instant),
+            When::At(_) => Err(QueueError::OutOfRange),
+        }
     }
 }
 

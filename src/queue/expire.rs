@@ -16,8 +16,8 @@ use super::state::flows::Flows;
 use super::state::jobs::Jobs;
 use super::state::position::{Expiry, Fate};
 use super::state::purged::MANY;
+use super::state::serving::Comes;
 use super::state::store::{Id, Status};
-use super::state::wake::Comes;
 use super::Queue;
 use crate::storage::skiplist::Skiplist;
 

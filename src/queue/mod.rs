@@ -39,7 +39,6 @@ pub mod many;
 pub mod note;
 pub mod outcome;
 pub mod overdue;
-mod prefetch;
 pub mod purge;
 pub mod recurring;
 pub mod reschedule;
@@ -49,6 +48,5 @@ pub mod stats;
 pub mod steps;
 mod tagged;
 pub mod view;
-pub mod when;
 
 pub use state::{HashSeed, Queue};

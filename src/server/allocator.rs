@@ -8,7 +8,10 @@ use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 /// If the C library does not report how large an allocation is (musl does not), the server stores
 /// the size before it. Then all allocations are off by 8 bytes.
-pub struct ServerAlloc;
+struct ServerAlloc;
+
+#[global_allocator]
+static ALLOCATOR: ServerAlloc = ServerAlloc;
 
 /// The alignment of malloc. Hash tables need it, and so does C code such as the unwinder.
 const OF_MALLOC: usize = 16;

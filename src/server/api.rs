@@ -8,16 +8,13 @@ pub mod acl;
 mod cluster;
 pub mod command_info;
 mod ctx;
-pub mod elements;
 mod entry;
 pub mod function;
-mod strings;
 pub mod timerfd;
 
 pub use cluster::{imports, trims, valkey};
 pub use ctx::{caught, guarded, log, log_bug, log_panics, shown, Ctx, Flags, WRONG_TYPE};
 pub(crate) use entry::entry;
-pub use entry::{enter, Entry, Refusal};
+pub use entry::{enter, Elements, Entry, Refusal};
 pub(crate) use function::api;
-pub use function::{RawString, ERR, OK};
-pub use strings::{bytes_of, Args, KeyName, OwnString};
+pub use function::{bytes_of, Args, KeyName, OwnString, RawString, ERR, OK};

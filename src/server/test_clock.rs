@@ -10,7 +10,7 @@
 use super::api::{api, guarded, log, Ctx, OwnString, RawString, Refusal, OK};
 use super::key::OpenKey;
 use super::{agenda, blocked, clock, timer};
-use crate::queue::when::When;
+use crate::queue::clock::When;
 use redis_module::raw;
 use std::cell::RefCell;
 use std::collections::VecDeque;

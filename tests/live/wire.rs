@@ -3,8 +3,8 @@
 use dq::queue::add::Condition;
 use dq::queue::after::Outcome;
 use dq::queue::claim::NackKind;
+use dq::queue::clock::When;
 use dq::queue::job::State;
-use dq::queue::when::When;
 
 use crate::model::LAST;
 use crate::op::{

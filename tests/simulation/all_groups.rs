@@ -2,12 +2,11 @@
 
 use crate::follow::new_queue;
 use dq::queue::add::Add;
-use dq::queue::clock::{Mint, Now};
+use dq::queue::clock::{Mint, Now, When};
 use dq::queue::deliver::Pop;
 use dq::queue::effects::Effects;
 use dq::queue::job::State;
 use dq::queue::settings::{Rate, SettingsChange};
-use dq::queue::when::When;
 use dq::queue::Queue;
 use std::time::{Duration, Instant};
 

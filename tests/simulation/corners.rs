@@ -3,7 +3,7 @@
 use crate::follow::new_queue;
 use dq::queue::add::Add;
 use dq::queue::attr::Attrs;
-use dq::queue::clock::{Mint, Now};
+use dq::queue::clock::{Mint, Now, When};
 use dq::queue::codec::decode;
 use dq::queue::deliver::{LeaseLength, Pop};
 use dq::queue::effect::{Came, Change, DeathCause, Effect, How, Purge, RemovalCause};
@@ -13,7 +13,6 @@ use dq::queue::event::Event;
 use dq::queue::job::{State, Terms};
 use dq::queue::overdue::At;
 use dq::queue::reschedule::Reschedule;
-use dq::queue::when::When;
 
 const NOW: u64 = 5_000;
 

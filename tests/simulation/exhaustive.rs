@@ -10,11 +10,10 @@ use crate::op::{AddOp, NackOp, Op, PopOp, TouchOp};
 use crate::rng::Rng;
 use dq::queue::add::Condition;
 use dq::queue::claim::NackKind;
-use dq::queue::clock::{Mint, Now};
+use dq::queue::clock::{Mint, Now, When};
 use dq::queue::effects::Effects;
 use dq::queue::job::State;
 use dq::queue::settings::{Rate, SettingsChange};
-use dq::queue::when::When;
 
 #[derive(Clone, Debug)]
 pub enum Step {

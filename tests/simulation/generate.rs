@@ -10,9 +10,9 @@ use dq::queue::add::Condition;
 use dq::queue::after::OnDead;
 use dq::queue::attr::{Attr, Kind};
 use dq::queue::claim::NackKind;
+use dq::queue::clock::When;
 use dq::queue::job::State;
 use dq::queue::settings::{GroupSettings, Rate, SettingsChange};
-use dq::queue::when::When;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {

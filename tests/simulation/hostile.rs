@@ -10,12 +10,11 @@ use crate::shapes;
 use dq::queue::add::Condition;
 use dq::queue::after::OnDead;
 use dq::queue::claim::NackKind;
-use dq::queue::clock::{Mint, Now};
+use dq::queue::clock::{Mint, Now, When};
 use dq::queue::codec::{decode, EFFECTS_VERSION};
 use dq::queue::effects::Effects;
 use dq::queue::job::{State, INSTANT_MAX};
 use dq::queue::settings::{Rate, SettingsChange};
-use dq::queue::when::When;
 use dq::queue::Queue;
 
 /// An operation takes about ten bytes of a history; what comes after so many operations is ignored.

@@ -1,12 +1,12 @@
 //! Carries out operations on the queue itself.
 
 use crate::op::{AddOp, AfterOp, Delivered, Id, NackOp, NewOp, Op, PopOp, Reply, RuleOp, StepOp};
-use dq::queue::add::Add;
+use dq::queue::add::{Add, Recur};
 use dq::queue::add_many::NewOne;
 use dq::queue::after::{For, JobResult, Outcome};
 use dq::queue::budget::FOLLOWED;
 use dq::queue::claim::{Claim, Nack};
-use dq::queue::clock::{Mint, Now};
+use dq::queue::clock::{Mint, Now, When};
 use dq::queue::configure::GroupChange;
 use dq::queue::deliver::Wanted;
 use dq::queue::deliver::{LeaseLength, Pop};
@@ -15,7 +15,6 @@ use dq::queue::note::check_step_name;
 use dq::queue::recurring::rule::{Pattern, Rule};
 use dq::queue::recurring::zone::{Zone, UTC};
 use dq::queue::reschedule::Reschedule;
-use dq::queue::when::{Recur, When};
 use dq::queue::Queue;
 use std::rc::Rc;
 

@@ -4,9 +4,9 @@ use dq::queue::add::Condition;
 use dq::queue::after::{OnDead, Outcome};
 use dq::queue::attr::{Attr, Attrs, Home, Kind, Unsaid};
 use dq::queue::claim::{NackKind, Touch};
+use dq::queue::clock::When;
 use dq::queue::job::State;
 use dq::queue::settings::{GroupSettings, SettingsChange};
-use dq::queue::when::When;
 
 pub type Id = Vec<u8>;
 

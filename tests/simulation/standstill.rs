@@ -4,14 +4,13 @@
 use crate::follow::new_queue;
 use dq::queue::add::Add;
 use dq::queue::claim::{Claim, Nack, NackKind};
-use dq::queue::clock::{Mint, Now};
+use dq::queue::clock::{Mint, Now, When};
 use dq::queue::codec::decode;
 use dq::queue::deliver::{LeaseLength, Pop};
 use dq::queue::effects::Effects;
 use dq::queue::job::State;
 use dq::queue::settings::SettingsChange;
 use dq::queue::view::Peek;
-use dq::queue::when::When;
 use dq::queue::Queue;
 
 const NOW: u64 = 5_000;

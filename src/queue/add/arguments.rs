@@ -2,14 +2,15 @@
 
 use crate::queue::after::For;
 use crate::queue::attr::Attrs;
-use crate::queue::clock::Now;
+use crate::queue::clock::{Now, When};
 use crate::queue::effects::Effects;
 use crate::queue::error::QueueError;
 use crate::queue::job::{check_group_name, Handle, Terms, ID_MAX};
-use crate::queue::recurring::rule::Next;
+use crate::queue::recurring::rule::{Compiled, Next, Pattern, Rule, ZoneOf};
+use crate::queue::recurring::zone::{Zone, UTC};
 use crate::queue::settings::{Settings, TTR_DEFAULT_MS};
 use crate::queue::state::jobs::Jobs;
-use crate::queue::when::{Recur, When};
+use std::rc::Rc;
 
 /// The condition under which a job is added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -142,5 +143,48 @@ impl Add<'_> {
             None => 0,
         };
         Ok((due, expires))
+    }
+}
+
+/// What DQ.ADD says of a rule.
+#[derive(Clone, Debug)]
+pub struct Recur<'a> {
+    /// With UNTIL, TIMES, GRACE, JITTER and TTL.
+    pub rule: Rule<'a>,
+    /// DELAY or AT gives the first instant.
+    pub is_timed: bool,
+}
+
+impl Recur<'_> {
+    /// The first occurrence of a job with this id; an error if there can be none.
+    fn first(&self, id: &[u8], when: When, now: Now, zone_of: ZoneOf) -> Result<Next, QueueError> {
+        let rule = Compiled::of(&self.rule)?;
+        let zone: Rc<dyn Zone> = match rule.zone_name() {
+            Some(name) => zone_of(name).ok_or(QueueError::UnknownZone)?,
+            None => Rc::new(UTC),
+        };
+        let from_now = match self.rule.pattern {
+            Pattern::Every { ms } => now.after(ms),
+            Pattern::Cron { .. } => None,
+        };
+        let first = rule.first(now.ms(), from_now, &*zone);
+        let first = first.ok_or(match self.rule.pattern {
+            Pattern::Every { .. } => QueueError::OutOfRange,
+            Pattern::Cron { .. } => QueueError::NeverComes,
+        });
+        if self.is_timed {
+            // An expression that matches no instant is refused even if DELAY or AT gives a first one.
+            if matches!(self.rule.pattern, Pattern::Cron { .. }) {
+                first?;
+            }
+            let instant = when.instant(now)?;
+            return Ok(rule.given(instant, instant, &*zone));
+        }
+        Ok(rule.at(id, first?, &*zone))
+    }
+
+    /// Whether UNTIL allows the occurrence.
+    fn allows(&self, first: &Next) -> bool {
+        self.rule.until == 0 || first.occurrence <= self.rule.until
     }
 }

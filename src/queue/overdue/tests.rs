@@ -1,7 +1,7 @@
 use super::*;
-use crate::queue::add::{Add, Condition};
+use crate::queue::add::{Add, Condition, Recur};
 use crate::queue::claim::{Claim, Nack, NackKind};
-use crate::queue::clock::Mint;
+use crate::queue::clock::{Mint, When};
 use crate::queue::codec::decode;
 use crate::queue::deliver::{LeaseLength, Pop};
 use crate::queue::effects::Effects;
@@ -9,7 +9,6 @@ use crate::queue::recurring::rule::{Pattern, Rule};
 use crate::queue::settings::SettingsChange;
 use crate::queue::stats::Totals;
 use crate::queue::view::Peek;
-use crate::queue::when::{Recur, When};
 use crate::queue::HashSeed;
 
 const START: u64 = 1_000_000;

@@ -51,11 +51,10 @@ impl Queue {
 pub mod tests {
     use super::*;
     use crate::queue::add::Add;
-    use crate::queue::clock::{Mint, Now};
+    use crate::queue::clock::{Mint, Now, When};
     use crate::queue::deliver::Pop;
     use crate::queue::effects::Effects;
     use crate::queue::settings::SettingsChange;
-    use crate::queue::when::When;
     use crate::queue::HashSeed;
     use crate::storage::relocate::tests::Everything;
     use crate::storage::relocate::STEP;

@@ -29,14 +29,13 @@ impl Parts {
 
 #[cfg(test)]
 mod tests {
-    use crate::queue::add::{Add, Condition};
+    use crate::queue::add::{Add, Condition, Recur};
     use crate::queue::claim::{Claim, Nack, NackKind};
-    use crate::queue::clock::{Mint, Now};
+    use crate::queue::clock::{Mint, Now, When};
     use crate::queue::deliver::Pop;
     use crate::queue::effects::Effects;
     use crate::queue::recurring::rule::{Pattern, Rule};
     use crate::queue::state::defrag::tests::digest;
-    use crate::queue::when::{Recur, When};
     use crate::queue::{HashSeed, Queue};
 
     const JOBS: u64 = 8_000;

@@ -31,13 +31,12 @@ mod recurring;
 mod restore;
 mod rows;
 pub(in crate::queue) mod schedule;
-mod serving;
+pub(in crate::queue) mod serving;
 mod snapshot;
 pub(in crate::queue) mod split;
 pub(in crate::queue) mod store;
 mod terms;
 pub(in crate::queue) mod together;
-pub(in crate::queue) mod wake;
 
 use crate::queue::job::Handle;
 use crate::queue::outcome::Departure;
@@ -316,9 +315,8 @@ impl Queue {
 mod tests {
     use super::*;
     use crate::queue::add::Add;
-    use crate::queue::clock::{Mint, Now};
+    use crate::queue::clock::{Mint, Now, When};
     use crate::queue::effects::Effects;
-    use crate::queue::when::When;
 
     /// Many use a queue per user: a small queue must not pay for what few queues have.
     #[test]

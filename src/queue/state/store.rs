@@ -17,11 +17,9 @@
 //!
 //! Most jobs need no rare part before they are delivered: 16 bytes beside id and payload say all about them.
 
-mod edit;
 mod extra;
 mod noted;
 mod prefetch;
-mod rules;
 mod stored;
 mod successors;
 
@@ -37,8 +35,7 @@ use crate::storage::slab::Slab;
 use crate::storage::table::bulk::Entries;
 use crate::storage::table::{IdTable, Near};
 use ahash::RandomState;
-use extra::{Extra, Parts, Rare};
-use rules::RulesPool;
+use extra::{Extra, Parts, Rare, RulesPool};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -3,8 +3,7 @@
 
 use super::ctx::Ctx;
 use super::entry::Refusal;
-use super::function::{api, RawString, OK};
-use super::strings::{bytes_of, Args, KeyName, OwnString};
+use super::function::{api, bytes_of, Args, KeyName, OwnString, RawString, OK};
 use redis_module::raw;
 use std::ffi::c_int;
 use std::io;

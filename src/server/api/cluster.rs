@@ -1,8 +1,7 @@
 //! Clusters: which node serves a slot, and how Redis and Valkey each move slots atomically.
 
 use super::ctx::Ctx;
-use super::function::api;
-use super::strings::KeyName;
+use super::function::{api, KeyName};
 use redis_module::raw;
 use std::ffi::{c_int, CStr};
 

@@ -1,7 +1,6 @@
 //! The context of a callback, the server's log, and what keeps a panic from ending the server.
 
-use super::function::{api, RawString, OK};
-use super::strings::{bytes_of, KeyName};
+use super::function::{api, bytes_of, KeyName, RawString, OK};
 use redis_module::raw;
 use std::ffi::{c_char, c_int, CStr};
 use std::marker::PhantomData;

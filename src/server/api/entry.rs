@@ -1,11 +1,12 @@
-//! How a command is entered: its arguments in, its refusal or a bug as the reply.
+//! How a command is entered: its arguments in, its refusal or a bug as the reply. And how a reply stays whole whose elements
+//! are written while the queue produces them.
 
 use super::ctx::{caught, log_bug, Ctx, BUG};
-use super::elements;
-use super::function::{RawString, OK};
-use super::strings::Args;
+use super::function::{Args, RawString, OK};
 use redis_module::raw;
+use std::cell::Cell;
 use std::ffi::c_int;
+use std::thread::panicking;
 
 /// A command's body. It writes the reply, or returns a refusal that becomes the reply.
 pub type Body = fn(Ctx<'_>, Args<'_>) -> Result<(), Refusal>;
@@ -43,7 +44,7 @@ pub unsafe fn enter(
         Ok(Err(refusal)) => ctx.reply_error(&refusal.0),
         Err(panic) => {
             log_bug(&name_of(args), &panic);
-            if !elements::has_replied() {
+            if !HAS_REPLIED.take() {
                 ctx.reply_error(BUG);
             }
         }
@@ -68,3 +69,76 @@ macro_rules! entry {
 pub(crate) use entry;
 
 pub type Entry = unsafe extern "C" fn(*mut raw::RedisModuleCtx, *mut RawString, c_int) -> c_int;
+
+thread_local! {
+    /// A reply was completed while a panic unwound: the command has replied.
+    static HAS_REPLIED: Cell<bool> = const { Cell::new(false) };
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    /// One element, without an array around it; or none yet.
+    Single,
+    /// An array whose length was given at its start.
+    Fixed(usize),
+    /// An array whose length is set at its end.
+    Open,
+}
+
+/// The elements of a reply that are written so far. If a broken invariant stops that in the middle, the reply is completed:
+/// otherwise the client would take the next replies for the rest of this one.
+pub struct Elements<'a> {
+    ctx: Ctx<'a>,
+    shape: Shape,
+    len: usize,
+}
+
+impl<'a> Elements<'a> {
+    /// Begins a reply of one element, or of an array with any number of them.
+    pub fn begin(ctx: Ctx<'a>, in_array: bool) -> Self {
+        if in_array {
+            ctx.reply_array_of_unknown_len();
+        }
+        let shape = if in_array { Shape::Open } else { Shape::Single };
+        Elements { ctx, shape, len: 0 }
+    }
+
+    /// Begins a reply of one element, or of an array with `count` of them.
+    pub fn begin_fixed(ctx: Ctx<'a>, count: Option<usize>) -> Self {
+        count.iter().for_each(|&count| ctx.reply_array(count));
+        Elements {
+            ctx,
+            shape: count.map_or(Shape::Single, Shape::Fixed),
+            len: 0,
+        }
+    }
+
+    /// Counts an element that is about to be written.
+    pub fn count(&mut self) {
+        self.len += 1;
+    }
+
+    fn make_whole(&mut self) {
+        match self.shape {
+            Shape::Single if self.len == 0 => return,
+            Shape::Single => {}
+            Shape::Fixed(count) => (self.len..count).for_each(|_| self.ctx.reply_error(BUG)),
+            Shape::Open => {
+                self.ctx.reply_error(BUG);
+                self.len += 1;
+            }
+        }
+        HAS_REPLIED.set(true);
+    }
+}
+
+impl Drop for Elements<'_> {
+    fn drop(&mut self) {
+        if panicking() {
+            self.make_whole();
+        }
+        if self.shape == Shape::Open {
+            self.ctx.set_array_len(self.len);
+        }
+    }
+}

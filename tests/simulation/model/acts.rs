@@ -7,10 +7,10 @@ use crate::op::{AddOp, AfterOp, Delivered, Id, NackOp, NewOp, Op, PopOp, Reply, 
 use dq::queue::add::Condition;
 use dq::queue::attr::Attrs;
 use dq::queue::claim::NackKind;
+use dq::queue::clock::When;
 use dq::queue::instant::spread;
 use dq::queue::job::State;
 use dq::queue::settings::SettingsChange;
-use dq::queue::when::When;
 
 const OUT_OF_RANGE: Reply = Reply::Error("ERR value is not an integer or out of range");
 

@@ -3,7 +3,7 @@
 use super::{Fault, Job, Model, Phase, LAST};
 use crate::op::{AfterOp, Id, Reply};
 use dq::queue::after::{OnDead, Outcome};
-use dq::queue::when::When;
+use dq::queue::clock::When;
 use std::collections::BTreeSet;
 
 /// One of the jobs that a job is after.

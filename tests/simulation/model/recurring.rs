@@ -3,7 +3,7 @@
 use super::{after, Fault, Job, Model, Phase, LAST};
 use crate::op::{AddOp, Reply, RuleOp};
 use dq::queue::add::Condition;
-use dq::queue::when::When;
+use dq::queue::clock::When;
 
 #[derive(Clone, Debug)]
 pub struct Recurring {

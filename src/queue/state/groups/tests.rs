@@ -2,7 +2,7 @@ use super::*;
 use crate::queue::add::Add;
 use crate::queue::attr::Attrs;
 use crate::queue::claim::{Claim, Nack, NackKind};
-use crate::queue::clock::{Mint, Now};
+use crate::queue::clock::{Mint, Now, When};
 use crate::queue::codec::decode;
 use crate::queue::deliver::{LeaseLength, Pop};
 use crate::queue::effect::Effect;
@@ -11,7 +11,6 @@ use crate::queue::job::{Life, Place, State, Terms};
 use crate::queue::settings::{Rate, SettingsChange};
 use crate::queue::state::rows::Rows;
 use crate::queue::state::store::NewJob;
-use crate::queue::when::When;
 use crate::queue::{HashSeed, Queue};
 
 mod rounds;

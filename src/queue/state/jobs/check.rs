@@ -92,6 +92,9 @@ impl Jobs {
 
     /// All jobs with a successor are listed, except purged and blocked ones.
     fn check_followed(&self) -> Result<(), String> {
+        if self.are_plain() && self.store.successors_len() > 0 {
+            return Err("plain jobs with a successor".into());
+        }
         let mut expected = [const { Vec::new() }; 2];
         for (handle, _) in self.store.successors() {
             let Status { place, due, life } = self.store.job(handle).status();

@@ -120,7 +120,7 @@ impl Jobs {
                 blocked.insert(seq(handle), handle, seq);
             }
         }
-        if self.store.is_followed(handle) {
+        if self.successor(handle).is_some() {
             self.cold.make().followed.insert(handle, at.status);
         }
     }
@@ -150,7 +150,7 @@ impl Jobs {
             }
         };
         must(there, "a job that is not where its fields say");
-        if self.store.is_followed(handle) {
+        if self.successor(handle).is_some() {
             self.cold.make().followed.remove(handle, at.status);
         }
     }
@@ -191,7 +191,7 @@ impl Jobs {
             handle,
         };
         self.store.set_status(handle, after.status);
-        if self.store.is_followed(handle) {
+        if self.successor(handle).is_some() {
             let followed = &mut self.cold.make().followed;
             followed.remove(handle, before.status);
             followed.insert(handle, after.status);
@@ -213,6 +213,15 @@ impl Jobs {
             self.reserved.insert_sorted(fate, &to, seq);
         }
         moving.clear();
+    }
+
+    /// The successor of a job. Where jobs are plain none has one, and nothing else is asked.
+    #[inline]
+    pub fn successor(&self, handle: Handle) -> Option<Handle> {
+        match self.are_plain() {
+            true => None,
+            false => self.store.successor(handle),
+        }
     }
 
     /// The job must have no successor.

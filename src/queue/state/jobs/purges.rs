@@ -6,7 +6,7 @@ use crate::queue::job::{Handle, Place, State};
 use crate::queue::state::position::Fate;
 use crate::queue::state::purged::{Purged, PurgedJobs, LISTED_BYTES, SUMMED};
 use crate::queue::state::schedule::Detached;
-use crate::queue::state::store::{Id, Status};
+use crate::queue::state::store::Status;
 
 /// A step of freeing purged jobs.
 pub enum Freed {
@@ -17,33 +17,8 @@ pub enum Freed {
 }
 
 impl Jobs {
-    /// The job with this id, in any state, unless it was purged.
-    pub fn find(&self, id: Id<'_>) -> Option<Handle> {
-        self.store
-            .find(id)
-            .filter(|&handle| !self.is_purged(handle))
-    }
-
-    /// The job with this id, even a purged one.
-    pub fn find_any(&self, id: Id<'_>) -> Option<Handle> {
-        self.store.find(id)
-    }
-
-    /// Whether there is something left to free.
-    #[inline]
-    pub fn has_purged(&self) -> bool {
-        self.cold.if_made().is_some_and(|it| !it.purges.is_empty())
-    }
-
-    pub fn is_purged(&self, handle: Handle) -> bool {
-        self.purge_of(handle).is_some()
-    }
-
     /// The purge that has taken this job, if any.
-    fn purge_of(&self, handle: Handle) -> Option<&PurgedJobs> {
-        if self.cold.purges.is_empty() {
-            return None;
-        }
+    pub(super) fn purge_of(&self, handle: Handle) -> Option<&PurgedJobs> {
         let Status { place, due, life } = self.store.job(handle).status();
         let stood_there = |purged: &Purged| match purged {
             Purged::Dues(dues) => place == Place::Scheduled && dues.contains(&due),

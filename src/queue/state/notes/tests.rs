@@ -1,8 +1,8 @@
 use super::*;
-use crate::queue::add::{Add, Condition};
+use crate::queue::add::{Add, Condition, Recur};
 use crate::queue::attr::{Attr, Attrs};
 use crate::queue::claim::{Claim, Nack, NackKind};
-use crate::queue::clock::{Mint, Now};
+use crate::queue::clock::{Mint, Now, When};
 use crate::queue::codec::decode;
 use crate::queue::deliver::Pop;
 use crate::queue::error::QueueError;
@@ -11,7 +11,6 @@ use crate::queue::note::{Notes, PROGRESS_MAX};
 use crate::queue::recurring::rule::{Pattern, Rule};
 use crate::queue::state::defrag::tests::digest;
 use crate::queue::tagged::{push, CRITICAL, IN_DONE, UNKNOWN_BYTES_MAX, UNKNOWN_MAX};
-use crate::queue::when::{Recur, When};
 use crate::queue::HashSeed;
 use crate::storage::relocate::tests::Everything;
 use std::collections::BTreeMap;

@@ -20,24 +20,11 @@ impl Job<'_> {
 }
 
 impl Store {
-    /// Costs nothing if NEXT is not used.
-    #[inline]
-    pub fn successor(&self, handle: Handle) -> Option<Handle> {
-        match self.successors_len() {
-            0 => None,
-            _ => self.successor_there(handle),
-        }
-    }
-
+    // Out of line: the jobs ask only where there may be one.
     #[inline(never)]
-    fn successor_there(&self, handle: Handle) -> Option<Handle> {
+    pub fn successor(&self, handle: Handle) -> Option<Handle> {
         let word0 = word(self.bytes(handle), 0);
         (word0 & SUCCEEDED != 0).then(|| *there(self.cold.successors.get(&handle), NO_SUCCESSOR))
-    }
-
-    #[inline]
-    pub fn is_followed(&self, handle: Handle) -> bool {
-        self.successor(handle).is_some()
     }
 
     /// The job must have no successor.

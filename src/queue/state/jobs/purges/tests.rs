@@ -1,12 +1,11 @@
 use super::*;
 use crate::queue::add::{Add, Condition};
 use crate::queue::claim::{Claim, Nack, NackKind};
-use crate::queue::clock::{Mint, Now};
+use crate::queue::clock::{Mint, Now, When};
 use crate::queue::deliver::Pop;
 use crate::queue::effects::Effects;
 use crate::queue::job::State;
 use crate::queue::state::Queue;
-use crate::queue::when::When;
 use crate::queue::HashSeed;
 
 const STATES: [State; 4] = [State::Delayed, State::Ready, State::Reserved, State::Dead];
