@@ -104,7 +104,7 @@ func (w *Worker) claim(l *link) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for !w.isDraining() {
-		claim, late, again := w.turns.ask(l.number, w.free(), time.Now())
+		claim, late, again := w.scheduler.ask(l.number, w.free(), time.Now())
 		if claim > 0 {
 			w.claimed += claim
 			l.isRecalled.Store(false)
@@ -153,7 +153,7 @@ func (w *Worker) accept(l *link, found []*delivery, claim int) {
 	var back, suspects []*delivery
 	w.mu.Lock()
 	w.claimed -= claim
-	w.turns.end(l.number, len(found) == 0, time.Now())
+	w.scheduler.end(l.number, len(found) == 0, time.Now())
 	if len(found) > 0 && w.inHand == 0 {
 		w.isolation.end()
 	}

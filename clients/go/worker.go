@@ -70,7 +70,7 @@ type Worker struct {
 
 	mu        sync.Mutex
 	room      *sync.Cond
-	turns     turns
+	scheduler linkScheduler
 	isHungry  bool // the only supplier waits for room: a fetch follows
 	backlog   []*delivery
 	running   int // handlers
@@ -135,7 +135,7 @@ func NewWorker(config WorkerConfig) (*Worker, error) {
 	w.room = sync.NewCond(&w.mu)
 	w.capacity = w.concurrency*made.size + config.Prefetch
 	w.links = w.makeLinks(config)
-	w.turns = make(turns, len(w.links))
+	w.scheduler = make(linkScheduler, len(w.links))
 	w.deaths = newDeaths(w, w.hooks, w.leases.length, config.Queues)
 	return w, nil
 }

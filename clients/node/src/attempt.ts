@@ -4,7 +4,7 @@ import { type Delivery, OVER, type Suspension } from './delivery';
 import { Cancelled, StepError, Suspended, TimedOut } from './errors';
 import type { OnDead } from './options';
 import { type Ended, readEnded, writeEnded } from './results';
-import { shown } from './shown';
+import { shown } from './format';
 import { type Bytes, toBytes } from './text';
 import type { Command } from './wire';
 

@@ -8,7 +8,7 @@ import { parseArgs } from 'node:util';
 import { ConfigurationError } from './errors';
 import { Handler } from './handler';
 import { Queue } from './queue';
-import { textOf } from './shown';
+import { textOf } from './format';
 import { isChild, NO_RESTART, supervise, whenStopped } from './supervisor';
 import { Worker } from './worker';
 

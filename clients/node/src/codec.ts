@@ -4,7 +4,7 @@ import { isUtf8 } from 'node:buffer';
 import { types } from 'node:util';
 import { EncodingError, PayloadError } from './errors';
 import { hush } from './quiet';
-import { shown, textOf } from './shown';
+import { shown, textOf } from './format';
 
 export const ENVELOPE_VERSION = 1;
 

@@ -17,7 +17,7 @@ import {
   UNKNOWN_KIND_DELAY_MS,
   UNKNOWN_KIND_LONGEST_MS,
 } from './limits';
-import { bytesOf } from './shown';
+import { bytesOf } from './format';
 import { isUnheld, someOf, toText } from './text';
 import { allOrRefused, type Command, type Word } from './wire';
 

@@ -1,7 +1,7 @@
 // The client libraries: ioredis and node-redis.
 
 import { ConfigurationError } from './errors';
-import { typeOf } from './shown';
+import { typeOf } from './format';
 import type { Driver } from './wire';
 
 /** A client of ioredis: `Redis` or `Cluster`. */

@@ -1,6 +1,6 @@
 // Errors, and what a handler may throw to say how its job goes on.
 
-import { textOf } from './shown';
+import { textOf } from './format';
 import type { Duration } from './times';
 
 /** The base of this package's errors. */

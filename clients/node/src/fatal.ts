@@ -2,7 +2,7 @@
 
 import { ConfigurationError, type DqError, QueueFull, Refused } from './errors';
 import { FATALITIES } from './fatalities';
-import { shown, textOf } from './shown';
+import { shown, textOf } from './format';
 import { toText } from './text';
 import { type Command, isServerError, type Word } from './wire';
 

@@ -6,7 +6,7 @@ import { takes } from './mistakes';
 import * as words from './options';
 import { maybeNumber } from './reading';
 import { paused } from './records';
-import { textOf } from './shown';
+import { textOf } from './format';
 import { type Bytes, toBytes, toText } from './text';
 import { between, type Duration, toMs } from './times';
 import { asMap, type Word } from './wire';

@@ -12,7 +12,7 @@ import type { Job } from './job';
 import type { JobInfo } from './jobinfo';
 import * as limits from './limits';
 import { hush, mayBePromise, Quiet, quietly, valueOf } from './quiet';
-import { shown, stackOf, textOf } from './shown';
+import { shown, stackOf, textOf } from './format';
 import { toMs } from './times';
 import { afterAll } from './waiting';
 

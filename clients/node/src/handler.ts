@@ -5,7 +5,7 @@ import { ConfigurationError } from './errors';
 import type { Delivery } from './delivery';
 import type { Job } from './job';
 import { steps, takes } from './mistakes';
-import { shown } from './shown';
+import { shown } from './format';
 import { between, type Duration, toMs } from './times';
 
 /** Does the work. When its promise fulfils, the job is done, and the value is the job's result. */

@@ -8,7 +8,7 @@ import { type Guard, isControl, ownEnd, type Verdict, verdict } from './guard';
 import type { Handler } from './handler';
 import { jobOf } from './job';
 import type { Link } from './link';
-import { stackOf } from './shown';
+import { stackOf } from './format';
 import { afterAll } from './waiting';
 
 /** A delivery, its handler, and the link that fetched it. */

@@ -3,7 +3,7 @@
 import { closeSync, openSync, utimesSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { ConfigurationError } from './errors';
-import { textOf } from './shown';
+import { textOf } from './format';
 
 const TOUCH_MS = 1000;
 

@@ -6,7 +6,7 @@ import { type Client, drive } from './driver';
 import { DqError, Refused } from './errors';
 import { refused, withoutModule } from './fatal';
 import { ANSWER_MS, FIRST_TROUBLE_MS } from './limits';
-import { textOf } from './shown';
+import { textOf } from './format';
 import { type Bytes, crc32, toBytes } from './text';
 import { sleep, within } from './waiting';
 import { type Command, type Driver, type Line, transaction, type Word } from './wire';

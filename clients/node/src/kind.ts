@@ -6,7 +6,7 @@ import { takes } from './mistakes';
 import { ADD, type AddOptions, type JobOptions } from './options';
 import type { AddAndWaitOptions, WaitOptions } from './outcomes';
 import type { Queue } from './queue';
-import { shown } from './shown';
+import { shown } from './format';
 import type { Bytes } from './text';
 import type { Duration } from './times';
 

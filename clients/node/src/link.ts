@@ -14,8 +14,8 @@ import { Idle } from './idle';
 import { Leases } from './leases';
 import * as limits from './limits';
 import * as running from './running';
-import { textOf } from './shown';
-import { TURN_MS } from './turns';
+import { textOf } from './format';
+import { TURN_MS } from './scheduler';
 import { Bell, nowMs, sleep, turn, within } from './waiting';
 import { asMap, type Command, isServerError } from './wire';
 

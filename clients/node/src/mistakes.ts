@@ -1,6 +1,6 @@
 // Mistakes of callers, and the messages that say what to write instead.
 
-import { shown } from './shown';
+import { shown } from './format';
 
 /** Names that other libraries have for options. */
 const ALSO_CALLED = new Map([

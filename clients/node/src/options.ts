@@ -2,7 +2,7 @@
 
 import { CORRECTED, type Corrected, SAID, said, type Said } from './joboptions';
 import type { State } from './jobinfo';
-import { bytesOf, shown } from './shown';
+import { bytesOf, shown } from './format';
 import { type Bytes, toBytes } from './text';
 import { between, type Duration, toMs } from './times';
 import type { Word } from './wire';

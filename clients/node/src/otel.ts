@@ -27,7 +27,7 @@ import {
 import { isControl } from './guard';
 import type { Hooks } from './hooks';
 import type { Job } from './job';
-import { stackOf, textOf, typeOf } from './shown';
+import { stackOf, textOf, typeOf } from './format';
 
 interface Running {
   span: Span;

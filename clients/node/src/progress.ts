@@ -1,6 +1,6 @@
 // Progress that handlers report: its text, and when it is sent.
 
-import { bytesOf, shown } from './shown';
+import { bytesOf, shown } from './format';
 
 /** The shortest time between two reports of one job. */
 const PERIOD_MS = 1000;

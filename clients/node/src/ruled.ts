@@ -1,7 +1,7 @@
 // Rules beside handlers: each worker says them when it starts.
 
 import { troubleMs } from './core';
-import type { Crew } from './crew';
+import type { WorkerPool } from './pool';
 import { ConfigurationError, EncodingError, Refused } from './errors';
 import { fatal, mayNot } from './fatal';
 import { HANDLER, type HandlerOptions } from './handler';
@@ -45,31 +45,31 @@ export function split(call: 'cron' | 'every', kind: string, given: Given) {
 export type Said = (queue: Queue<any>) => Promise<unknown>;
 
 /** Says rules, once the server is there. One that it refuses would be missed when its job should run: it ends the worker. */
-export async function say(rules: readonly Said[], queue: Queue<any>, crew: Crew, log: Logger): Promise<void> {
+export async function say(rules: readonly Said[], queue: Queue<any>, pool: WorkerPool, log: Logger): Promise<void> {
   for (const rule of rules) {
-    for (let troubles = 0; !crew.isDraining;) {
+    for (let troubles = 0; !pool.isDraining;) {
       try {
         await rule(queue);
         break;
       } catch (error) {
         if (error instanceof EncodingError) {
-          return crew.trouble(new ConfigurationError(error.message, { cause: error }));
+          return pool.trouble(new ConfigurationError(error.message, { cause: error }));
         }
-        if (error instanceof Refused && isOver(error, crew, log)) break;
-        crew.trouble(error);
-        await crew.rest(troubleMs(++troubles));
+        if (error instanceof Refused && isOver(error, pool, log)) break;
+        pool.trouble(error);
+        await pool.rest(troubleMs(++troubles));
       }
     }
   }
 }
 
 /** Whether it is not to be said again. */
-function isOver(error: Refused, crew: Crew, log: Logger): boolean {
+function isOver(error: Refused, pool: WorkerPool, log: Logger): boolean {
   const { code, said, message } = error;
-  if (mayNot(error)) crew.off('DQ.ADD', 'the rules of handlers are not said', error);
+  if (mayNot(error)) pool.off('DQ.ADD', 'the rules of handlers are not said', error);
   else if (said.includes('UNTIL is before the first occurrence')) log.info(`dq: a rule is over: ${message}`);
   else if (/^(MAX|OOM)/.test(code)) log.error(`dq: a rule is not said until the next start: ${message}`);
-  else if (code === 'ERR' || fatal(error.cause)) crew.trouble(new ConfigurationError(message, { cause: error }));
+  else if (code === 'ERR' || fatal(error.cause)) pool.trouble(new ConfigurationError(message, { cause: error }));
   else return false;
   return true;
 }

@@ -5,7 +5,7 @@ import { takes } from './mistakes';
 import * as words from './options';
 import type { CronOptions } from './options';
 import { Outcomes } from './outcomes';
-import { shown } from './shown';
+import { shown } from './format';
 import { type Bytes, crc32, toBytes, toText } from './text';
 import { between, type Duration, toMs } from './times';
 import { asMap, type Command } from './wire';

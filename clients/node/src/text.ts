@@ -1,7 +1,7 @@
 // Ids as text, and their checksums.
 
 import { isUtf8 } from 'node:buffer';
-import { shown } from './shown';
+import { shown } from './format';
 
 /** Text, or bytes. */
 export type Bytes = string | Uint8Array;

@@ -1,6 +1,6 @@
 // Durations and instants: milliseconds and Dates here, whole milliseconds on the wire.
 
-import { shown } from './shown';
+import { shown } from './format';
 
 /** A number of milliseconds. */
 export type Duration = number;

@@ -6,7 +6,7 @@ import { fatal, isRefusal, mayNot, refused } from './fatal';
 import type { Logger } from './hooks';
 import { ANSWER_MS, WAIT_MS } from './limits';
 import { type Ended, endedOf } from './results';
-import { textOf } from './shown';
+import { textOf } from './format';
 import { LongPoll, type Subject, type Unblock } from './long-poll';
 import { toText } from './text';
 import { LONGEST_TIMER_MS, within } from './waiting';

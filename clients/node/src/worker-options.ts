@@ -14,7 +14,7 @@ import { consoleLogger } from './hooks';
 import * as limits from './limits';
 import { takes } from './mistakes';
 import type { Queue } from './queue';
-import { shown } from './shown';
+import { shown } from './format';
 import { type Duration, toMs } from './times';
 import { LONGEST_TIMER_MS } from './waiting';
 

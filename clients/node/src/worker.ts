@@ -1,9 +1,9 @@
-// The worker: how it starts and stops. `crew.ts` decides whose turn it is, `link.ts` talks to the server, `guard.ts` calls the
+// The worker: how it starts and stops. `pool.ts` decides whose turn it is, `link.ts` talks to the server, `guard.ts` calls the
 // user's code.
 
 import type { Member } from './boss';
 import * as core from './core';
-import { Crew } from './crew';
+import { WorkerPool } from './pool';
 import { DeadHook } from './deadhook';
 import type { Delivery } from './delivery';
 import { ConfigurationError } from './errors';
@@ -17,7 +17,7 @@ import { Link } from './link';
 import { takes } from './mistakes';
 import type { Queue } from './queue';
 import * as ruled from './ruled';
-import { textOf } from './shown';
+import { textOf } from './format';
 import type { Duration } from './times';
 import { nowMs, settled, watch } from './waiting';
 import {
@@ -40,7 +40,7 @@ export class Worker<T = unknown> {
   private readonly log: Logger;
   private readonly handlers = new Handlers();
   private readonly guard: Guard;
-  private readonly crew: Crew;
+  private readonly pool: WorkerPool;
   private readonly rules: ruled.Said[] = [];
   private links: Link[] = [];
   private supplies: Promise<void>[] = [];
@@ -79,7 +79,7 @@ export class Worker<T = unknown> {
     this.log = careful(this.settings.logger);
     this.guard = new Guard(this.settings.hooks, this.log, this.settings.around);
     const links = () => this.links;
-    this.crew = new Crew(this.settings, this.handlers, this.guard, links, () => this.askedToStop());
+    this.pool = new WorkerPool(this.settings, this.handlers, this.guard, links, () => this.askedToStop());
     const made = processors && !isOptions ? handlersOf(processors as Processors<T>, given) : [];
     for (const each of made) this.handlers.add(each);
   }
@@ -103,7 +103,7 @@ export class Worker<T = unknown> {
 
   /** Whether it is stopping, or has stopped. */
   get isDraining(): boolean {
-    return this.crew.isDraining;
+    return this.pool.isDraining;
   }
 
   /** Adds the handler of jobs of one kind. */
@@ -193,7 +193,7 @@ export class Worker<T = unknown> {
   /** Waits until it has stopped; throws the ConfigurationError that ended it. */
   async join(): Promise<void> {
     await this.life;
-    if (this.crew.failure) throw this.crew.failure;
+    if (this.pool.failure) throw this.pool.failure;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -206,21 +206,21 @@ export class Worker<T = unknown> {
       this.links = await this.makeLinks();
       if (this.settings.health !== null) endProbe = await probe(this.settings.health, () => this.illness);
     } catch (error) {
-      this.crew.failure = fatal(error) ?? new ConfigurationError(textOf(error), { cause: error });
-      this.log.error(`dq: ${this.crew.failure.message}`);
-      this.crew.end();
+      this.pool.failure = fatal(error) ?? new ConfigurationError(textOf(error), { cause: error });
+      this.log.error(`dq: ${this.pool.failure.message}`);
+      this.pool.end();
       return;
     }
     this.log.info(`dq: started: ${this.named}, concurrency ${this.settings.concurrency}`);
     for (const link of this.links) link.carry();
-    this.crew.deadHook?.start();
-    void ruled.say(this.rules, this.queues[0]!, this.crew, this.log);
+    this.pool.deadHook?.start();
+    void ruled.say(this.rules, this.queues[0]!, this.pool, this.log);
     this.supplies = this.links.map((link) => link.supply(this.links.length === 1));
     const ticking = watch(limits.TICK_MS, (ms) => this.tick(ms));
-    this.crew.lateMs = ticking.lateMs;
+    this.pool.lateMs = ticking.lateMs;
     await isStopped;
     ticking.end();
-    this.crew.lateMs = () => 0;
+    this.pool.lateMs = () => 0;
     await this.end();
     this.isOver = true;
     endProbe();
@@ -238,32 +238,32 @@ export class Worker<T = unknown> {
 
   private get illness(): string | null {
     if (!this.life) return 'the worker was not started';
-    if (this.crew.failure) return this.crew.failure.message;
+    if (this.pool.failure) return this.pool.failure.message;
     if (this.isOver) return 'the worker has stopped';
     if (this.links.length === 0) return 'the worker is starting';
     return this.links.find(({ illness }) => illness !== null)?.illness ?? null;
   }
 
   private async end(): Promise<void> {
-    const { crew } = this;
+    const { pool } = this;
     const again = new Promise<void>((resolve) => (this.askedAgain = resolve));
-    crew.end();
-    const isHopeless = crew.failure !== null || this.stops > 1;
+    pool.end();
+    const isHopeless = pool.failure !== null || this.stops > 1;
     const withdrawMs = (isHopeless ? 0 : this.settings.drainMs) + 2 * limits.TOLD_MS;
     for (const link of this.links) void link.withdraw(withdrawMs);
     const until = nowMs() + this.settings.drainMs;
     const whileDraining = (ending: Promise<unknown>) =>
       isHopeless ? null : Promise.race([settled([ending], Math.max(0, until - nowMs())), again]);
     await whileDraining(this.idle());
-    for (const delivery of crew.atWork) delivery.tell('stopping');
+    for (const delivery of pool.atWork) delivery.tell('stopping');
     // Jobs that a fetch was handed before it was withdrawn are read, to be given back.
-    await settled([crew.idle(), ...this.supplies], limits.TOLD_MS);
+    await settled([pool.idle(), ...this.supplies], limits.TOLD_MS);
     const finished = Promise.all(this.links.map((link) => link.finish()));
     await whileDraining(finished); // CLIENT PAUSE may hold the answers back
-    await crew.deadHook?.leave();
+    await pool.deadHook?.leave();
     for (const link of this.links) link.closeIn(limits.FINISH_MS);
     await finished;
-    const returned = this.links.reduce((sum, link) => sum + link.returned, crew.returned);
+    const returned = this.links.reduce((sum, link) => sum + link.returned, pool.returned);
     this.log.info(
       `dq: stopped: ${this.named}, ${returned > 0 ? `gave back ${jobs(returned)}` : 'no job was given back'}`,
     );
@@ -274,17 +274,17 @@ export class Worker<T = unknown> {
   }
 
   private async idle(): Promise<void> {
-    const { length } = this.crew.atWork;
+    const { length } = this.pool.atWork;
     const seconds = this.settings.drainMs / 1000;
     if (length > 0) this.log.info(`dq: stopping: waits up to ${seconds} s for ${jobs(length)} to end`);
     await Promise.all(this.supplies);
-    await this.crew.idle();
+    await this.pool.idle();
   }
 
   /** Makes a link for the keys that one BPOP can wait for: in a cluster, those of one slot. */
   private async makeLinks(): Promise<Link[]> {
     if (this.handlers.all().length === 0) throw new ConfigurationError('the worker has no handler');
-    this.crew.fillMs = this.handlers.fill?.[1] ?? 0;
+    this.pool.fillMs = this.handlers.fill?.[1] ?? 0;
     const groups = new Map<string, Member[]>();
     for (const [n, queue] of this.queues.entries()) {
       const driver = await queue.driver();
@@ -294,10 +294,10 @@ export class Worker<T = unknown> {
       }
     }
     if (this.guard.wantsDead)
-      this.crew.deadHook ??= new DeadHook(this.guard, this.crew, this.lease?.ms ?? limits.DEFAULT_TTR_MS);
+      this.pool.deadHook ??= new DeadHook(this.guard, this.pool, this.lease?.ms ?? limits.DEFAULT_TTR_MS);
     return [...groups].map(([place, members]) => {
-      const link = new Link(this.crew, place, members, this.fetches(members));
-      this.crew.deadHook?.join(link, members);
+      const link = new Link(this.pool, place, members, this.fetches(members));
+      this.pool.deadHook?.join(link, members);
       return link;
     });
   }
@@ -334,16 +334,16 @@ export class Worker<T = unknown> {
     for (const rule of this.rules.splice(0)) await rule(this.queues[0]!);
     this.links = await this.makeLinks();
     try {
-      await this.crew.deadHook?.drain();
+      await this.pool.deadHook?.drain();
       for (const link of this.links) {
         for (;;) {
-          const found = await link.fetch(this.crew.capacity, limits.NO_WAIT_MS);
+          const found = await link.fetch(this.pool.capacity, limits.NO_WAIT_MS);
           if (link.trouble) throw fatal(link.trouble) ?? link.trouble;
           if (found.length === 0) break;
-          handled += await this.crew.drain(link, found);
+          handled += await this.pool.drain(link, found);
         }
       }
-      await this.crew.deadHook?.drain();
+      await this.pool.deadHook?.drain();
       return handled;
     } finally {
       for (const link of this.links) link.release();

@@ -13,7 +13,7 @@ import { Delivery } from '../dist/delivery.js';
 import { jobOf } from '../dist/job.js';
 import { Leases } from '../dist/leases.js';
 import { progressOf } from '../dist/progress.js';
-import { bytesOf, shown, textOf } from '../dist/shown.js';
+import { bytesOf, shown, textOf } from '../dist/format.js';
 import { crc32, slotOf, toBytes, toText } from '../dist/text.js';
 import { instantToMs, toMs } from '../dist/times.js';
 

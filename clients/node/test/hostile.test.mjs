@@ -12,7 +12,7 @@ import guard from '../dist/guard.js';
 import handlers from '../dist/handler.js';
 import limits from '../dist/limits.js';
 import quiet from '../dist/quiet.js';
-import shown from '../dist/shown.js';
+import shown from '../dist/format.js';
 
 const { Cancelled, GiveUp, PayloadError, Queue, Retry, Snooze, Worker } = dqRedis;
 const GOOD = 100;

@@ -15,7 +15,7 @@ from . import _ends
 from ._base import BaseConsumer
 from ._core import Handlers
 from ._delivery import Delivery
-from ._turns import NEVER, Isolation, Turns
+from ._scheduler import NEVER, Isolation, LinkScheduler
 
 MOST_SHOWN = 100
 """How much of an unknown kind is compared and shown: it may be as long as a payload."""
@@ -66,7 +66,7 @@ class Intake(BaseConsumer[Q]):
         """By kinds without a handler: to compare one with all others takes milliseconds."""
         self._claimed = 0
         """How many jobs are being fetched."""
-        self._turns = Turns(1)
+        self._scheduler = LinkScheduler(1)
         self._backlog: deque[Delivery] = deque()
         self._suspects: dict[Delivery, None] = {}
         """Jobs at their last attempt. The server is asked how the one before ended."""

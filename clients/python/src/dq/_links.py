@@ -23,7 +23,7 @@ from ._leases import Leases, give_back
 from ._listening import COVER_AFTER_S, MOST_KEYS, Listening
 from ._notes import Notes
 from ._owner import Base
-from ._turns import TURN_S
+from ._scheduler import TURN_S
 
 MOST_LENGTHS = 1000  # of leases, cached by TTR
 

@@ -15,8 +15,8 @@ from ._leases import Choice
 from ._links import Members
 from ._options import near_misses
 from ._ruled import Ruled
+from ._scheduler import NEVER, Isolation
 from ._texts import NOTHING, Said, name, show, traced
-from ._turns import NEVER, Isolation
 from .errors import ConfigurationError, TimedOut
 from .handler import Errors, Fill, Handler, handler, whole
 from .hooks import Hooks
@@ -163,18 +163,18 @@ class BaseWorker(Ruled[Q]):
 
     def _claim_for(self, link: Any) -> tuple[int, float]:
         """How many jobs the link may fetch now. If none: 0, and when to ask again, unless anything changes before."""
-        now, turns = time.monotonic(), self._turns
-        if turns.is_first(link, now):
+        now, scheduler = time.monotonic(), self._scheduler
+        if scheduler.is_first(link, now):
             free = self._free()
             if free > 0:
                 claim = max(1, free // len(self._links))
                 self._claimed += claim
-                turns.begin(link, now)
+                scheduler.begin(link, now)
                 return claim, now
-            late = turns.recall(now)
+            late = scheduler.recall(now)
             if late is not None:
                 late.recall()
-        return 0, min(turns.look_at(link, now), self._isolation.look_at(now))
+        return 0, min(scheduler.look_at(link, now), self._isolation.look_at(now))
 
     def _ours(self, batch: list[Delivery], now: float) -> list[Delivery]:
         """Deliveries that may begin: a lease may have expired while its job waited for a handler."""

@@ -11,8 +11,8 @@ from redis.exceptions import ResponseError
 from ._core import WAIT_S
 from ._delivery import Command
 from ._guard import Log
+from ._scheduler import TURN_S
 from ._trouble import is_final, refused
-from ._turns import TURN_S
 from .codec import Codec, decoded, id_from
 from .errors import JobFailed
 

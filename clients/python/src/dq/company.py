@@ -10,7 +10,7 @@ from typing import Callable, Optional
 from ._core import DRAIN_S
 from ._delivery import Delivery
 from ._links import BaseLink
-from ._turns import Isolation
+from ._scheduler import Isolation
 
 
 class Company:

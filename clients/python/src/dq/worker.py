@@ -29,8 +29,8 @@ from ._errand import wait_s
 from ._link import Link
 from ._log import be_plain
 from ._running import BaseWorker
+from ._scheduler import LinkScheduler
 from ._texts import said
-from ._turns import Turns
 from ._watch import Watch
 from .errors import ConfigurationError
 from .job import Job
@@ -78,7 +78,7 @@ class Worker(BaseWorker[Queue]):
         self._links = self._make_links()
         self._say(self._said_rules())
         self._started_line()
-        self._turns = Turns(len(self._links))
+        self._scheduler = LinkScheduler(len(self._links))
         self._watch = Watch(self._links, self._look_at_limits)
         if self._health is not None:
             self._health.start()
@@ -265,7 +265,7 @@ class Worker(BaseWorker[Queue]):
     def _claim(self, link: Link) -> int:
         """How many jobs the link may fetch, once there is room and it is its turn; 0 if the worker stops."""
         with self._lock:
-            self._turns.want(link, time.monotonic())
+            self._scheduler.want(link, time.monotonic())
             while not self.draining:
                 claim, look_at = self._claim_for(link)
                 if claim:
@@ -290,7 +290,7 @@ class Worker(BaseWorker[Queue]):
         finally:
             with self._lock:
                 self._claimed -= claim
-                self._turns.end(link, time.monotonic(), not found)
+                self._scheduler.end(link, time.monotonic(), not found)
                 self._accept(found)
                 self._wake_another()
                 self._room.notify_all()

@@ -298,7 +298,9 @@ impl Core {
         let mut all: Vec<Option<Instant>> = links
             .flat_map(|link| self.link_wakes_at(link, now))
             .collect();
-        let turn = self.turns.look_at(now, |link| self.may_fetch(link, now));
+        let turn = self
+            .scheduler
+            .look_at(now, |link| self.may_fetch(link, now));
         let isolated = self.isolation.look_at(now);
         all.extend([self.next_limit, self.phase_wakes_at(), turn, isolated]);
         all.into_iter().flatten().min()

@@ -17,13 +17,13 @@ mod nearest;
 mod outcome;
 mod pool;
 mod replies;
+mod scheduler;
 mod settings;
 mod state;
 mod stop;
 #[cfg(test)]
 mod tests;
 pub(crate) mod trouble;
-mod turns;
 
 pub(crate) use alone::limit;
 pub(crate) use delivery::{before, terms, Before, Delivered, JobKey, Terms};

@@ -4,8 +4,8 @@ use super::held::{Held, Progress};
 use super::link::Asked;
 use super::nearest::nearest;
 use super::outcome::Outcome;
+use super::scheduler::TURN;
 use super::state::{Core, SLACK};
-use super::turns::TURN;
 use super::{Action, Delivered, JobKey, Line, Name, Owner, Said, Serial};
 use crate::values::{self, server_error};
 use redis::Value;
@@ -53,15 +53,15 @@ impl Core {
     }
 
     fn fetch(&mut self, now: Instant) {
-        while let Some(link) = self.turns.first(now, |link| self.may_fetch(link, now)) {
+        while let Some(link) = self.scheduler.first(now, |link| self.may_fetch(link, now)) {
             let free = self.free(now);
             if free == 0 {
-                if let Some(late) = self.turns.recall(now) {
+                if let Some(late) = self.scheduler.recall(now) {
                     self.links[late].is_recalled = self.links[late].is_recallable;
                 }
                 return;
             }
-            self.turns.begin(link, now);
+            self.scheduler.begin(link, now);
             // A link whose server is away claims one place only, so that it does not hold up others.
             let is_well = self.links[link].waiting.troubles == 0;
             let share = if is_well { free / self.links.len() } else { 1 };
@@ -185,7 +185,7 @@ impl Core {
     }
 
     pub(super) fn fetch_over(&mut self, link: usize, is_empty: bool, now: Instant) {
-        self.turns.end(link, now, is_empty);
+        self.scheduler.end(link, now, is_empty);
         self.links[link].is_recalled = false;
     }
 

@@ -4,8 +4,8 @@ use super::events::{Action, Said, Serial};
 use super::fetch::{Fetches, Lease, Member, Rng};
 use super::held::{BySerial, Held, Running};
 use super::link::Link;
+use super::scheduler::{Isolation, LinkScheduler};
 use super::settings::{Settings, Shape};
-use super::turns::{Isolation, Turns};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -43,7 +43,7 @@ pub(crate) struct Core {
     pub(super) backlog: VecDeque<Serial>,
     /// Some jobs of the backlog may be lost.
     pub(super) has_lost_backlog: bool,
-    pub(super) turns: Turns,
+    pub(super) scheduler: LinkScheduler,
     pub(super) at_work: usize,
     pub(super) claimed: usize,
     pub(super) phase: Phase,
@@ -90,7 +90,7 @@ impl Core {
             number,
             lease: Lease::of(&settings.shapes, settings.lease),
             size,
-            turns: Turns::new(links.len(), now),
+            scheduler: LinkScheduler::new(links.len(), now),
             links,
             held: BySerial::default(),
             last: 0,

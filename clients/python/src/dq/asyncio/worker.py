@@ -20,8 +20,8 @@ from .._delivery import Delivery
 from .._errand import wait_s
 from .._log import be_plain
 from .._running import BaseWorker
+from .._scheduler import LinkScheduler
 from .._texts import asaid
-from .._turns import Turns
 from ..errors import Cancelled, ConfigurationError
 from ..handler import Handler
 from ..hooks import Hooks
@@ -186,7 +186,7 @@ class Worker(BaseWorker[Queue]):
             self._stopping.set()
         self._dead_hook = DeadHook(self) if self._dead_hooks else None
         self._links = [Link(self, members, self._fetches(members)) for members in self._groups()]
-        self._turns = Turns(len(self._links))
+        self._scheduler = LinkScheduler(len(self._links))
 
     async def _say_rules(self) -> None:
         queue: Any = self.queues[0]
@@ -196,7 +196,7 @@ class Worker(BaseWorker[Queue]):
 
     async def _claim(self, link: Link) -> int:
         """How many jobs the link may fetch, once there is room and it is its turn; 0 if the worker stops."""
-        self._turns.want(link, time.monotonic())
+        self._scheduler.want(link, time.monotonic())
         while not self.draining:
             claim, look_at = self._claim_for(link)
             if claim:
@@ -221,7 +221,7 @@ class Worker(BaseWorker[Queue]):
         try:
             found = self._screened(await link.fetch(claim, wait_s))
         finally:
-            self._turns.end(link, time.monotonic(), not found)
+            self._scheduler.end(link, time.monotonic(), not found)
             self._take_on(claim, found)
         await asyncio.sleep(0)  # handlers that end at once go along with the next fetch
 

@@ -302,7 +302,7 @@ final class Link implements Job.Context, Watch.Timed {
     /** A fetch that cannot be recalled must not hold for long what other links may need. */
     Duration limited(Duration wait) {
         boolean isRecallable = waiting.wire.clientId > 0 && !batcher.isUnblockRefused();
-        return isOneOfSeveral && !isRecallable ? Times.min(wait, Turns.TURN) : wait;
+        return isOneOfSeveral && !isRecallable ? Times.min(wait, LinkScheduler.TURN) : wait;
     }
 
     private List<Job> jobs(Object reply) {

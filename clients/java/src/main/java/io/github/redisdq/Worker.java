@@ -41,7 +41,7 @@ public final class Worker implements AutoCloseable {
     private final Executor executor;
     private final Handling handling;
     final List<Link> links = new ArrayList<>();
-    private final Crew crew;
+    private final WorkerPool pool;
     private final Health health; // null: no supervisor asks
     private final Watch watch;
     private final Ruled ruled;
@@ -65,7 +65,7 @@ public final class Worker implements AutoCloseable {
         handling = new Handling(from.hooks, from.around);
         makeLinks(from, leases, handlers.fill());
         health = from.health == null ? null : new Health(this::trouble, from.health);
-        crew = new Crew(watch, handlers, handling, links, from.concurrency, from.prefetch, new Isolation(drain));
+        pool = new WorkerPool(watch, handlers, handling, links, from.concurrency, from.prefetch, new Isolation(drain));
     }
 
     /** A worker of these queues, in strict order unless {@link WorkerBuilder#weights} says otherwise. */
@@ -150,10 +150,10 @@ public final class Worker implements AutoCloseable {
         hasStarted = true;
         watch.begin();
         links.forEach(link -> link.batcher().start());
-        for (int n = 0; n < crew.size(); n++) {
-            Throwable error = Guard.call(() -> executor.execute(crew::work));
+        for (int n = 0; n < pool.size(); n++) {
+            Throwable error = Guard.call(() -> executor.execute(pool::work));
             if (error != null) {
-                String text = "the executor does not take " + crew.size() + " tasks that last, concurrency and connections together: ";
+                String text = "the executor does not take " + pool.size() + " tasks that last, concurrency and connections together: ";
                 watch.tell(new ConfigurationException(text + Guard.text(error), error));
                 break;
             }
@@ -281,11 +281,11 @@ public final class Worker implements AutoCloseable {
     }
 
     private void end() {
-        List<Job> left = crew.end(watch::drain);
+        List<Job> left = pool.end(watch::drain);
         left.forEach(job -> Link.of(job).giveBack(job, Outcome::returned));
         links.forEach(Link::ring);
         long until = System.nanoTime() + (failure == null ? drain.toNanos() : 0);
-        int running = crew.running();
+        int running = pool.running();
         if (running > 0 && failure == null) {
             String handlers = running == 1 ? "one handler" : running + " handlers";
             say("stopping: " + this + ", waits up to " + drain.toSeconds() + " s for " + handlers + "; gave back " + jobs(left.size()));
@@ -333,7 +333,7 @@ public final class Worker implements AutoCloseable {
 
     /** Whether everything ended before that time, and before a second stop. */
     private boolean waitIdle(long until) {
-        while (!crew.isIdle()) {
+        while (!pool.isIdle()) {
             Object order = watch.order(until);
             if (order == null || order == Watch.STOP) {
                 return false;
@@ -381,11 +381,11 @@ public final class Worker implements AutoCloseable {
 
     private int drain(Link link) {
         int handled = 0;
-        List<Job> found = link.fetch(crew.capacity(), NO_WAIT);
+        List<Job> found = link.fetch(pool.capacity(), NO_WAIT);
         while (!found.isEmpty()) {
-            handled += crew.handleAll(found);
+            handled += pool.handleAll(found);
             link.batcher().tellOutcomes();
-            found = link.fetch(crew.capacity(), NO_WAIT);
+            found = link.fetch(pool.capacity(), NO_WAIT);
         }
         return handled;
     }

@@ -3,11 +3,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { HOLD_MS, holdMs, Turns, TURN_MS } from '../dist/turns.js';
+import { HOLD_MS, holdMs, LinkScheduler, TURN_MS } from '../dist/scheduler.js';
 
 /** Plays so long; each link's longest time without a fetch, and how long each fetch had waited that was recalled. */
 function play({ links, places, busy, lasts }) {
-  const turns = new Turns(() => links);
+  const scheduler = new LinkScheduler(() => links);
   const out = new Map();
   const since = new Map();
   const ended = new Map();
@@ -15,18 +15,18 @@ function play({ links, places, busy, lasts }) {
   const end = (link, now) => {
     out.delete(link);
     ended.set(link, now);
-    turns.end(link, now, true);
-    turns.want(link, now);
+    scheduler.end(link, now, true);
+    scheduler.want(link, now);
   };
   for (let link = 0; link < links; link++) {
     ended.set(link, 0);
-    turns.want(link, 0);
+    scheduler.want(link, 0);
   }
   for (let now = 0; now < 5000; now++) {
     for (const [link, until] of [...out]) if (until <= now) end(link, now);
-    for (let link = turns.first(now); link !== null; link = turns.first(now)) {
+    for (let link = scheduler.first(now); link !== null; link = scheduler.first(now)) {
       if (out.size + busy >= places) {
-        const late = turns.recall(now);
+        const late = scheduler.recall(now);
         if (late === null) break;
         assert.ok(![...out.values()].some((until) => until < 60_000), 'another one is on its way back');
         held.push(now - since.get(late));
@@ -34,7 +34,7 @@ function play({ links, places, busy, lasts }) {
         break;
       }
       gaps[link] = Math.max(gaps[link], now - ended.get(link));
-      turns.begin(link, now);
+      scheduler.begin(link, now);
       out.set(link, now + 60_000);
       since.set(link, now);
     }
@@ -61,18 +61,18 @@ test('every link has its turn, however many share a place, and no fetch ends ear
 });
 
 test('where nobody wants a place, nobody is recalled', () => {
-  const turns = new Turns(() => 2);
-  turns.want('a', 0);
-  turns.begin('a', 0);
-  assert.equal(turns.first(1000), null);
-  turns.want('b', 1000);
-  assert.equal(turns.lookAt(1000), HOLD_MS);
-  assert.equal(turns.first(1000), 'b');
-  assert.equal(turns.recall(1000), 'a');
-  assert.equal(turns.recall(1000), null);
-  turns.end('a', 1001, true);
-  turns.want('a', 1001);
-  turns.begin('b', 1001);
-  assert.equal(turns.first(1200), null);
-  assert.equal(turns.first(1251), 'a');
+  const scheduler = new LinkScheduler(() => 2);
+  scheduler.want('a', 0);
+  scheduler.begin('a', 0);
+  assert.equal(scheduler.first(1000), null);
+  scheduler.want('b', 1000);
+  assert.equal(scheduler.lookAt(1000), HOLD_MS);
+  assert.equal(scheduler.first(1000), 'b');
+  assert.equal(scheduler.recall(1000), 'a');
+  assert.equal(scheduler.recall(1000), null);
+  scheduler.end('a', 1001, true);
+  scheduler.want('a', 1001);
+  scheduler.begin('b', 1001);
+  assert.equal(scheduler.first(1200), null);
+  assert.equal(scheduler.first(1251), 'a');
 });

@@ -13,8 +13,8 @@ import { handle, type Turn } from './handling';
 import { jobOf } from './job';
 import type { Link } from './link';
 import { ALONE_AGAIN_MS, MOST_HINTS } from './limits';
-import { stackOf, textOf } from './shown';
-import { Isolation, Turns } from './turns';
+import { stackOf, textOf } from './format';
+import { Isolation, LinkScheduler } from './scheduler';
 import { closest, MOST_SHOWN } from './mistakes';
 import { Bell, nowMs } from './waiting';
 import type { WorkerSettings } from './worker-options';
@@ -22,7 +22,7 @@ import type { WorkerSettings } from './worker-options';
 /** Whether it is known that its lease is live. */
 const isSure = ({ delivery }: Turn) => !delivery.isDoubtful;
 
-export class Crew implements Boss<Link> {
+export class WorkerPool implements Boss<Link> {
   /** The worker stops: nothing more is fetched. */
   isDraining = false;
   /** How many jobs were given back. */
@@ -41,7 +41,7 @@ export class Crew implements Boss<Link> {
   private readonly awaiting: (() => void)[] = [];
   private readonly resting = new Set<Bell>();
   private readonly claims = new Map<Link, (claim: number) => void>();
-  private readonly turns = new Turns<Link>(() => this.links().length);
+  private readonly scheduler = new LinkScheduler<Link>(() => this.links().length);
   private timer: NodeJS.Timeout | undefined;
   private backlog: Turn[] = [];
   private claimed = 0;
@@ -117,7 +117,7 @@ export class Crew implements Boss<Link> {
   claim(link: Link): Promise<number> {
     return new Promise((resolve) => {
       this.claims.set(link, resolve);
-      this.turns.want(link, nowMs());
+      this.scheduler.want(link, nowMs());
       this.makeRoom();
     });
   }
@@ -131,16 +131,16 @@ export class Crew implements Boss<Link> {
       return;
     }
     const now = nowMs();
-    for (let link = this.turns.first(now); link; link = this.turns.first(now)) {
+    for (let link = this.scheduler.first(now); link; link = this.scheduler.first(now)) {
       const { free } = this;
       if (free < 1) {
-        this.turns.recall(now)?.recall();
+        this.scheduler.recall(now)?.recall();
         break;
       }
-      this.turns.begin(link, now);
+      this.scheduler.begin(link, now);
       this.admit(link, Math.max(1, Math.floor(free / this.links().length)));
     }
-    const lookAt = this.claims.size > 0 ? Math.min(this.turns.lookAt(now), this.isolation.lookAt(now)) : Infinity;
+    const lookAt = this.claims.size > 0 ? Math.min(this.scheduler.lookAt(now), this.isolation.lookAt(now)) : Infinity;
     if (lookAt < Infinity) this.timer = setTimeout(() => this.makeRoom(), Math.max(1, lookAt - now));
   }
 
@@ -167,7 +167,7 @@ export class Crew implements Boss<Link> {
   takeOn(link: Link, claim: number, found: Delivery[]): void {
     this.claimed -= claim;
     if (found.length > 0 && this.isEmpty) this.isolation.end();
-    this.turns.end(link, nowMs(), found.length === 0);
+    this.scheduler.end(link, nowMs(), found.length === 0);
     for (const delivery of found) this.accept(link, delivery);
     this.startMore();
   }

@@ -8,9 +8,9 @@ const (
 	nobody    = -1
 )
 
-// turns decide which of a worker's links fetches next; without I/O, goroutines or a clock. A fetch that waits holds
+// linkScheduler decides which of a worker's links fetches next, without I/O, goroutines or a clock. A fetch that waits holds
 // places that ready jobs of another link may need, so it can be recalled.
-type turns []turn // by the numbers of the links
+type linkScheduler []turn // by the numbers of the links
 
 type turn struct {
 	due        time.Time // the turn's earliest time
@@ -22,24 +22,24 @@ type turn struct {
 
 // ask begins the fetch of a link, and returns for how many of the free places. If it may not fetch yet, that is 0. Then
 // late is the link to recall, or nobody, and the link asks again at that time (zero: only when something has changed).
-func (t turns) ask(number, free int, now time.Time) (claim, late int, again time.Time) {
-	mine := &t[number]
+func (s linkScheduler) ask(number, free int, now time.Time) (claim, late int, again time.Time) {
+	mine := &s[number]
 	mine.want(now)
 	switch {
 	case mine.due.After(now):
 		return 0, nobody, mine.due
-	case !t.isFirst(mine):
+	case !s.isFirst(mine):
 		return 0, nobody, time.Time{}
 	case free > 0:
 		mine.isAwaited, mine.isOut, mine.since = false, true, now
-		return max(1, free/len(t)), nobody, time.Time{}
+		return max(1, free/len(s)), nobody, time.Time{}
 	}
-	late, at := t.next()
+	late, at := s.next()
 	if late == nobody || at.After(now) {
 		return 0, nobody, at
 	}
-	t[late].isRecalled, t[late].since = true, now
-	return 0, late, now.Add(t.hold())
+	s[late].isRecalled, s[late].since = true, now
+	return 0, late, now.Add(s.hold())
 }
 
 // want puts the link in line, behind those that wait already.
@@ -50,8 +50,8 @@ func (t *turn) want(now time.Time) {
 	t.isAwaited = true
 }
 
-func (t turns) isFirst(mine *turn) bool {
-	for _, each := range t {
+func (s linkScheduler) isFirst(mine *turn) bool {
+	for _, each := range s {
 		if each.isAwaited && each.due.Before(mine.due) {
 			return false
 		}
@@ -60,13 +60,13 @@ func (t turns) isFirst(mine *turn) bool {
 }
 
 // next returns the link to recall next, and when: the one that has waited longest. A recalled link gets time to return.
-func (t turns) next() (late int, at time.Time) {
+func (s linkScheduler) next() (late int, at time.Time) {
 	late = nobody
-	for number, each := range t {
+	for number, each := range s {
 		if !each.isOut {
 			continue
 		}
-		if late == nobody || each.since.Before(t[late].since) {
+		if late == nobody || each.since.Before(s[late].since) {
 			late = number
 		}
 		if each.isRecalled && each.since.After(at) {
@@ -76,18 +76,18 @@ func (t turns) next() (late int, at time.Time) {
 	if late == nobody {
 		return nobody, time.Time{}
 	}
-	if t[late].since.After(at) {
-		at = t[late].since
+	if s[late].since.After(at) {
+		at = s[late].since
 	}
-	return late, at.Add(t.hold())
+	return late, at.Add(s.hold())
 }
 
 // hold is how long a fetch may wait before it is recalled. With many links it is shorter, so that a link with jobs
 // fetches at least half of the time.
-func (t turns) hold() time.Duration { return min(turnHold, turnPause/time.Duration(2*len(t))) }
+func (s linkScheduler) hold() time.Duration { return min(turnHold, turnPause/time.Duration(2*len(s))) }
 
-func (t turns) end(number int, isEmpty bool, now time.Time) {
-	mine := &t[number]
+func (s linkScheduler) end(number int, isEmpty bool, now time.Time) {
+	mine := &s[number]
 	if mine.isRecalled && isEmpty {
 		mine.due = now.Add(turnPause)
 	}

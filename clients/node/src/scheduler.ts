@@ -13,7 +13,7 @@ export const TURN_MS = 250;
 export const HOLD_MS = 25;
 export const holdMs = (links: number) => Math.min(HOLD_MS, TURN_MS / (2 * links));
 
-export class Turns<Link> {
+export class LinkScheduler<Link> {
   /** When each link that wants to fetch has its turn. */
   private readonly due = new Map<Link, number>();
   /** When each link that fetches began, or was last recalled. */

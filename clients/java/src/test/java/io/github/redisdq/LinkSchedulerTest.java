@@ -14,17 +14,17 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /** Which link fetches next, and whose fetch is to end for it: instants are given. */
-class TurnsTest {
+class LinkSchedulerTest {
     private static final long MS = 1_000_000;
     private static final long START = Long.MAX_VALUE - 300 * MS; // System.nanoTime may run over
     private static final long NEVER = START + Long.MAX_VALUE / 2;
 
-    private final Turns<String> turns = wanted(List.of("a", "b"));
+    private final LinkScheduler<String> scheduler = wanted(List.of("a", "b"));
 
-    private static <L> Turns<L> wanted(List<L> links) {
-        Turns<L> turns = new Turns<>(links.size());
-        links.forEach(link -> turns.want(link, START));
-        return turns;
+    private static <L> LinkScheduler<L> wanted(List<L> links) {
+        LinkScheduler<L> scheduler = new LinkScheduler<>(links.size());
+        links.forEach(link -> scheduler.want(link, START));
+        return scheduler;
     }
 
     private static long at(long ms) {
@@ -32,20 +32,20 @@ class TurnsTest {
     }
 
     private void begin(String link, long ms) {
-        assertEquals(link, turns.first(at(ms)));
-        turns.begin(link, at(ms));
+        assertEquals(link, scheduler.first(at(ms)));
+        scheduler.begin(link, at(ms));
     }
 
     private void end(String link, long ms, boolean isEmpty) {
-        turns.end(link, at(ms), isEmpty);
-        turns.want(link, at(ms));
+        scheduler.end(link, at(ms), isEmpty);
+        scheduler.want(link, at(ms));
     }
 
     private void recallOfA() {
         begin("a", 0);
-        assertNull(turns.recall(at(24)));
-        assertEquals(at(25), turns.lookAt(at(24), NEVER));
-        assertEquals("a", turns.recall(at(25)));
+        assertNull(scheduler.recall(at(24)));
+        assertEquals(at(25), scheduler.lookAt(at(24), NEVER));
+        assertEquals("a", scheduler.recall(at(25)));
     }
 
     @Test
@@ -53,9 +53,9 @@ class TurnsTest {
         recallOfA();
         end("a", 26, true);
         begin("b", 26);
-        assertNull(turns.recall(at(275)), "it is nobody's turn");
-        assertEquals(at(276), turns.lookAt(at(275), NEVER));
-        assertEquals("b", turns.recall(at(276)));
+        assertNull(scheduler.recall(at(275)), "it is nobody's turn");
+        assertEquals(at(276), scheduler.lookAt(at(275), NEVER));
+        assertEquals("b", scheduler.recall(at(276)));
     }
 
     @Test
@@ -63,16 +63,16 @@ class TurnsTest {
         recallOfA();
         end("a", 26, false);
         begin("b", 26);
-        assertEquals("a", turns.first(at(26)));
+        assertEquals("a", scheduler.first(at(26)));
     }
 
     @Test
     void norIsOneThatWantsToFetchMuchLater() {
         recallOfA();
-        turns.end("a", at(26), true);
-        turns.want("a", at(280));
+        scheduler.end("a", at(26), true);
+        scheduler.want("a", at(280));
         begin("b", 280);
-        assertEquals("a", turns.first(at(280)));
+        assertEquals("a", scheduler.first(at(280)));
     }
 
     @Test
@@ -88,16 +88,16 @@ class TurnsTest {
     @CsvSource({"false", "true"})
     void oneThatDoesNotComeBackIsRecalledAgain(boolean isEmpty) {
         recallOfA();
-        assertEquals(at(50), turns.lookAt(at(25), NEVER));
-        assertNull(turns.recall(at(49)));
-        assertEquals("a", turns.recall(at(50)));
+        assertEquals(at(50), scheduler.lookAt(at(25), NEVER));
+        assertNull(scheduler.recall(at(49)));
+        assertEquals("a", scheduler.recall(at(50)));
         end("a", 51, isEmpty);
         begin("b", 51);
     }
 
     @Test
     void oneIsEnough() {
-        Turns<Integer> three = wanted(List.of(1, 2, 3));
+        LinkScheduler<Integer> three = wanted(List.of(1, 2, 3));
         three.begin(three.first(START), START);
         three.begin(three.first(START), START);
         assertEquals(1, three.recall(at(100)));
@@ -109,12 +109,12 @@ class TurnsTest {
 
     @Test
     void nobodyLooksOutWhereTimeBringsNothing() {
-        assertEquals(NEVER, turns.lookAt(START, NEVER), "all places are taken by jobs");
+        assertEquals(NEVER, scheduler.lookAt(START, NEVER), "all places are taken by jobs");
         begin("a", 0);
-        assertEquals(at(10), turns.lookAt(START, at(10)), "somebody does already");
+        assertEquals(at(10), scheduler.lookAt(START, at(10)), "somebody does already");
         begin("b", 0);
-        assertEquals(NEVER, turns.lookAt(START, NEVER), "all links fetch");
-        Turns<String> one = wanted(List.of("a"));
+        assertEquals(NEVER, scheduler.lookAt(START, NEVER), "all links fetch");
+        LinkScheduler<String> one = wanted(List.of("a"));
         one.begin("a", START);
         assertNull(one.recall(at(1000)));
         one.end("a", at(1000), true);
@@ -128,7 +128,7 @@ class TurnsTest {
 
         private final Random random;
         private final int size;
-        private final Turns<Integer> turns;
+        private final LinkScheduler<Integer> scheduler;
         private final Map<Integer, Long> begun = new HashMap<>();
         private final Map<Integer, Integer> claims = new HashMap<>();
         private final Map<Integer, Long> comesBack = new HashMap<>();
@@ -139,7 +139,7 @@ class TurnsTest {
             this.random = random;
             size = 1 + random.nextInt(12);
             places = 1 + random.nextInt(size + 2);
-            turns = wanted(IntStream.range(0, size).boxed().toList());
+            scheduler = wanted(IntStream.range(0, size).boxed().toList());
             IntStream.range(0, size).forEach(link -> ended.put(link, 0L));
         }
 
@@ -162,30 +162,30 @@ class TurnsTest {
                     comesBack.remove(link);
                     places += claims.remove(link);
                     ended.put(link, ms);
-                    turns.end(link, at(ms), true);
-                    turns.want(link, at(ms));
+                    scheduler.end(link, at(ms), true);
+                    scheduler.want(link, at(ms));
                 }
             }
         }
 
         private void begin(long ms) {
-            for (Integer link = turns.first(at(ms)); link != null && places > 0; link = turns.first(at(ms))) {
+            for (Integer link = scheduler.first(at(ms)); link != null && places > 0; link = scheduler.first(at(ms))) {
                 claims.put(link, Math.max(1, places / size));
                 places -= claims.get(link);
                 begun.put(link, ms);
-                turns.begin(link, at(ms));
+                scheduler.begin(link, at(ms));
             }
         }
 
         private void recall(long ms) {
-            Integer late = turns.recall(at(ms));
+            Integer late = scheduler.recall(at(ms));
             if (late != null) {
                 assertEquals(0, places, "there is room");
-                assertTrue((ms - begun.get(late)) * MS >= Turns.hold(size), "it has hardly begun");
+                assertTrue((ms - begun.get(late)) * MS >= LinkScheduler.hold(size), "it has hardly begun");
                 comesBack.putIfAbsent(late, ms + random.nextInt(LATEST_MS + 1));
                 assertEquals(1, comesBack.size(), "one would do");
             }
-            assertTrue(turns.lookAt(at(ms), NEVER) - at(ms) > 0, "it spins");
+            assertTrue(scheduler.lookAt(at(ms), NEVER) - at(ms) > 0, "it spins");
         }
     }
 

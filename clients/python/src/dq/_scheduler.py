@@ -25,7 +25,7 @@ def hold_s(links: int) -> float:
     return min(HOLD_S, TURN_S / (2 * links))
 
 
-class Turns:
+class LinkScheduler:
     def __init__(self, links: int) -> None:
         self._hold_s = hold_s(links)
         self._due: dict[Any, float] = {}

@@ -24,19 +24,19 @@ type asked struct {
 	again       time.Time
 }
 
-func (t turns) asks(number, free, ms int) asked {
-	claim, late, again := t.ask(number, free, at(ms))
+func (s linkScheduler) asks(number, free, ms int) asked {
+	claim, late, again := s.ask(number, free, at(ms))
 	return asked{claim, late, again}
 }
 
 func TestALinkFetchesItsShare(t *testing.T) {
-	expect(t, make(turns, 1).asks(0, 10, 0), asked{10, nobody, time.Time{}})
-	expect(t, make(turns, 3).asks(0, 10, 0), asked{3, nobody, time.Time{}})
-	expect(t, make(turns, 3).asks(0, 2, 0), asked{1, nobody, time.Time{}})
+	expect(t, make(linkScheduler, 1).asks(0, 10, 0), asked{10, nobody, time.Time{}})
+	expect(t, make(linkScheduler, 3).asks(0, 10, 0), asked{3, nobody, time.Time{}})
+	expect(t, make(linkScheduler, 3).asks(0, 2, 0), asked{1, nobody, time.Time{}})
 }
 
 func TestOneLinkNeverPauses(t *testing.T) {
-	all := make(turns, 1)
+	all := make(linkScheduler, 1)
 	expect(t, all.asks(0, 0, 0), asked{0, nobody, time.Time{}})
 	for ms := range 10 {
 		expect(t, all.asks(0, 1, ms), asked{1, nobody, time.Time{}})
@@ -45,7 +45,7 @@ func TestOneLinkNeverPauses(t *testing.T) {
 }
 
 func TestTheFetchThatWaitsLongestIsRecalled(t *testing.T) {
-	all := make(turns, 3)
+	all := make(linkScheduler, 3)
 	all.asks(0, 2, 0)
 	all.asks(1, 1, 10)
 	expect(t, all.asks(2, 0, 20), asked{0, nobody, at(25)})
@@ -58,7 +58,7 @@ func TestTheFetchThatWaitsLongestIsRecalled(t *testing.T) {
 }
 
 func TestWhenTheNextTurnComes(t *testing.T) {
-	all := make(turns, 3)
+	all := make(linkScheduler, 3)
 	all.asks(0, 1, 0)
 	expect(t, all.asks(1, 0, 100), asked{0, 0, at(125)})
 	all.end(0, true, at(101))
@@ -77,7 +77,7 @@ func TestWhenTheNextTurnComes(t *testing.T) {
 }
 
 func TestALinkThatRestsHoldsUpNoOther(t *testing.T) {
-	all := make(turns, 2)
+	all := make(linkScheduler, 2)
 	all.asks(0, 1, 0)
 	all.end(0, true, at(1)) // and then its server is away
 	expect(t, all.asks(1, 1, 10), asked{1, nobody, time.Time{}})
@@ -90,7 +90,7 @@ func TestALinkThatRestsHoldsUpNoOther(t *testing.T) {
 // simulation is a worker whose links find nothing until they are recalled. It moves by milliseconds.
 type simulation struct {
 	*testing.T
-	turns
+	linkScheduler
 	random   *rand.Rand
 	isUnfair bool // the first links always ask first
 	places   int
@@ -101,13 +101,13 @@ type simulation struct {
 }
 
 func (s *simulation) step(ms int) {
-	for number := range s.turns {
+	for number := range s.linkScheduler {
 		if s.backAt[number] == ms && ms > 0 {
 			s.end(number, true, at(ms))
 			s.claims[number], s.backAt[number], s.since[number] = 0, 0, ms
 		}
 	}
-	order := s.random.Perm(len(s.turns))
+	order := s.random.Perm(len(s.linkScheduler))
 	if s.isUnfair {
 		slices.Sort(order)
 	}
@@ -147,7 +147,7 @@ func TestNoLinkIsPassedOver(t *testing.T) {
 		random := rand.New(rand.NewSource(seed))
 		links := 1 + random.Intn(20)
 		s := &simulation{
-			T: t, turns: make(turns, links), random: random, isUnfair: seed%2 == 0,
+			T: t, linkScheduler: make(linkScheduler, links), random: random, isUnfair: seed%2 == 0,
 			places: 1 + random.Intn(12), slowest: 1 + random.Intn(20),
 			claims: make([]int, links), backAt: make([]int, links), since: make([]int, links),
 		}

@@ -12,7 +12,7 @@ import java.util.Set;
  * another link may need, so it can be recalled. Without I/O, threads or a clock: instants are by System.nanoTime, and
  * given as arguments.
  */
-final class Turns<L> {
+final class LinkScheduler<L> {
     /** How long after a recall a link has its next turn; also the longest wait of a fetch that cannot be recalled. */
     static final Duration TURN = Duration.ofMillis(250);
 
@@ -26,7 +26,7 @@ final class Turns<L> {
     private final Map<L, Long> later = new HashMap<>(); // the earliest next turn of links whose fetch was recalled
     private L leaving; // the last link that was recalled; null if it has returned
 
-    Turns(int links) {
+    LinkScheduler(int links) {
         holdNs = hold(links);
     }
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from dq._turns import HOLD_S, TURN_S, Isolation, Turns, hold_s
+from dq._scheduler import HOLD_S, TURN_S, Isolation, LinkScheduler, hold_s
 
 TICK_S = 0.001
 
@@ -14,9 +14,9 @@ def play(links, places, random):
 
     Returns the longest time that a link was without a fetch, and the time that the shortest fetch took.
     """
-    turns = Turns(links)
+    scheduler = LinkScheduler(links)
     for link in range(links):
-        turns.want(link, 0.0)
+        scheduler.want(link, 0.0)
     ends, last = {}, dict.fromkeys(range(links), 0.0)
     gap, shortest = 0.0, None
     for tick in range(5000):
@@ -27,18 +27,18 @@ def play(links, places, random):
                 took = now - last[link]
                 shortest = took if shortest is None else min(shortest, took)
                 last[link] = now
-                turns.end(link, now, True)
-                turns.want(link, now)
+                scheduler.end(link, now, True)
+                scheduler.want(link, now)
         for link in random.sample(range(links), links):
-            if link in ends or not turns.is_first(link, now):
+            if link in ends or not scheduler.is_first(link, now):
                 continue
             if len(ends) < places:
                 gap = max(gap, now - last[link])
                 last[link] = now
                 ends[link] = None
-                turns.begin(link, now)
+                scheduler.begin(link, now)
                 continue
-            late = turns.recall(now)
+            late = scheduler.recall(now)
             if late is not None:
                 assert not any(ends.values()), "another one is on its way back"
                 ends[late] = now + random.randint(1, 5) * TICK_S
@@ -57,21 +57,21 @@ def test_every_link_has_its_turn(seed):
 
 
 def test_who_found_something_need_not_wait():
-    turns = Turns(2)
-    turns.want("a", 0.0)
-    turns.want("b", 0.0)
-    turns.begin("a", 0.0)
-    assert turns.recall(0.0) is None
-    assert turns.look_at("b", 0.0) == HOLD_S
-    assert turns.recall(HOLD_S) == "a"
-    turns.end("a", HOLD_S, False)
-    turns.want("a", HOLD_S)
-    turns.begin("b", HOLD_S)
-    assert turns.is_first("a", HOLD_S)
-    assert turns.recall(2 * HOLD_S) == "b"
-    turns.end("b", 2 * HOLD_S, True)
-    turns.want("b", 2 * HOLD_S)
-    assert turns.look_at("b", 2 * HOLD_S) == 2 * HOLD_S + TURN_S
+    scheduler = LinkScheduler(2)
+    scheduler.want("a", 0.0)
+    scheduler.want("b", 0.0)
+    scheduler.begin("a", 0.0)
+    assert scheduler.recall(0.0) is None
+    assert scheduler.look_at("b", 0.0) == HOLD_S
+    assert scheduler.recall(HOLD_S) == "a"
+    scheduler.end("a", HOLD_S, False)
+    scheduler.want("a", HOLD_S)
+    scheduler.begin("b", HOLD_S)
+    assert scheduler.is_first("a", HOLD_S)
+    assert scheduler.recall(2 * HOLD_S) == "b"
+    scheduler.end("b", 2 * HOLD_S, True)
+    scheduler.want("b", 2 * HOLD_S)
+    assert scheduler.look_at("b", 2 * HOLD_S) == 2 * HOLD_S + TURN_S
 
 
 def test_it_is_isolated_for_some_time_and_then_for_as_long_not():

@@ -25,11 +25,11 @@ enum Turn {
 
 /// The turn of each link.
 #[derive(Debug)]
-pub(super) struct Turns(Vec<Turn>);
+pub(super) struct LinkScheduler(Vec<Turn>);
 
-impl Turns {
+impl LinkScheduler {
     pub fn new(links: usize, now: Instant) -> Self {
-        Turns(vec![Turn::Due(now); links])
+        LinkScheduler(vec![Turn::Due(now); links])
     }
 
     /// The link whose turn comes first, and when, of those that may fetch.
@@ -163,7 +163,7 @@ mod tests {
     fn play(links: usize, places: usize, lag_ms: u32) -> (Duration, Option<Duration>) {
         let begun = Instant::now();
         let at = |ms: u32| begun + Duration::from_millis(ms.into());
-        let mut turns = Turns::new(links, begun);
+        let mut scheduler = LinkScheduler::new(links, begun);
         let mut ends: Vec<Option<Instant>> = vec![None; links];
         let mut fetching = vec![false; links];
         let mut last = vec![begun; links];
@@ -174,18 +174,18 @@ mod tests {
                     let took = now - last[link];
                     shortest = Some(shortest.map_or(took, |known| known.min(took)));
                     (ends[link], fetching[link], last[link]) = (None, false, now);
-                    turns.end(link, now, true);
+                    scheduler.end(link, now, true);
                 }
             }
-            while let Some(link) = turns.first(now, |_| true) {
+            while let Some(link) = scheduler.first(now, |_| true) {
                 if fetching.iter().filter(|is| **is).count() == places {
-                    if let Some(late) = turns.recall(now) {
+                    if let Some(late) = scheduler.recall(now) {
                         assert!(ends.iter().all(Option::is_none), "another one is leaving");
                         ends[late] = Some(now + Duration::from_millis(lag_ms.into()));
                     }
                     break;
                 }
-                turns.begin(link, now);
+                scheduler.begin(link, now);
                 gap = gap.max(now - last[link]);
                 (fetching[link], last[link]) = (true, now);
             }
@@ -217,13 +217,13 @@ mod tests {
     #[test]
     fn who_found_something_needs_not_wait() {
         let now = Instant::now();
-        let mut turns = Turns::new(2, now);
-        turns.begin(0, now);
-        assert_eq!(turns.recall(now), None);
-        assert_eq!(turns.recall(now + HOLD), Some(0));
-        turns.end(0, now + HOLD, false);
-        turns.begin(1, now + HOLD);
-        assert_eq!(turns.first(now + HOLD, |_| true), Some(0));
+        let mut scheduler = LinkScheduler::new(2, now);
+        scheduler.begin(0, now);
+        assert_eq!(scheduler.recall(now), None);
+        assert_eq!(scheduler.recall(now + HOLD), Some(0));
+        scheduler.end(0, now + HOLD, false);
+        scheduler.begin(1, now + HOLD);
+        assert_eq!(scheduler.first(now + HOLD, |_| true), Some(0));
     }
 
     #[test]

@@ -11,7 +11,7 @@ import java.util.concurrent.locks.ReentrantLock;
 /**
  * The threads of a worker, and the jobs that wait for one. Each thread handles or fetches, whatever is to be done next.
  */
-final class Crew {
+final class WorkerPool {
     private static final long FOR_EVER_NS = Long.MAX_VALUE / 4;
     private static final long AGAIN_NS = 50_000_000;
 
@@ -24,7 +24,7 @@ final class Crew {
 
     private final ReentrantLock lock = new ReentrantLock();
     private final Condition news = lock.newCondition();
-    private final Turns<Link> turns;
+    private final LinkScheduler<Link> scheduler;
     private final Deque<Link> unconnected = new ArrayDeque<>(); // links that are not connected, and that no thread connects
     private Deque<Job> backlog = new ArrayDeque<>();
     private int suspects; // fetches with jobs at their last attempt, of which the server is asked how the one before ended
@@ -40,7 +40,7 @@ final class Crew {
     private Thread lookout; // the resting thread that wakes by itself, for all of them; or null
     private long looksAt;
 
-    Crew(Watch watch, Handlers handlers, Handling handling, List<Link> links, int concurrency, int prefetch, Isolation isolation) {
+    WorkerPool(Watch watch, Handlers handlers, Handling handling, List<Link> links, int concurrency, int prefetch, Isolation isolation) {
         this.watch = watch;
         this.handlers = handlers;
         this.handling = handling;
@@ -48,7 +48,7 @@ final class Crew {
         this.concurrency = concurrency;
         this.prefetch = prefetch;
         this.isolation = isolation;
-        turns = new Turns<>(links.size());
+        scheduler = new LinkScheduler<>(links.size());
         unconnected.addAll(links);
     }
 
@@ -97,7 +97,7 @@ final class Crew {
                     alone = null;
                     isAloneRunning = false;
                 }
-                boolean fetchFollows = links.size() == 1 && free(now) > 0 && turns.first(now) != null && !watch.isDraining();
+                boolean fetchFollows = links.size() == 1 && free(now) > 0 && scheduler.first(now) != null && !watch.isDraining();
                 if (!fetchFollows) {
                     ended.forEach(job -> Link.of(job).ring());
                 }
@@ -125,7 +125,7 @@ final class Crew {
             restFor(AGAIN_NS);
             return;
         }
-        Link late = turns.recall(now);
+        Link late = scheduler.recall(now);
         if (late != null) {
             late.recall();
         }
@@ -167,7 +167,7 @@ final class Crew {
     }
 
     private long lookAt(long now, long otherwise) {
-        return turns.lookAt(now, isolation.lookAt(now, otherwise));
+        return scheduler.lookAt(now, isolation.lookAt(now, otherwise));
     }
 
     private boolean mayHandle() {
@@ -188,7 +188,7 @@ final class Crew {
     }
 
     private boolean mayFetch(long now) {
-        return !unconnected.isEmpty() || free(now) > 0 && turns.first(now) != null;
+        return !unconnected.isEmpty() || free(now) > 0 && scheduler.first(now) != null;
     }
 
     /**
@@ -216,8 +216,8 @@ final class Crew {
         }
         int claim = Math.max(1, free(now) / links.size());
         claimed += claim;
-        Link link = turns.first(now);
-        turns.begin(link, now);
+        Link link = scheduler.first(now);
+        scheduler.begin(link, now);
         return new Turn(List.of(), link, claim);
     }
 
@@ -300,9 +300,9 @@ final class Crew {
                     isolate(job, now);
                 }
             }
-            turns.end(turn.link, now, found.isEmpty());
+            scheduler.end(turn.link, now, found.isEmpty());
             if (turn.link.isConnected()) {
-                turns.want(turn.link, now);
+                scheduler.want(turn.link, now);
             } else {
                 unconnected.addLast(turn.link);
             }
