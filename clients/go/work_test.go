@@ -48,6 +48,7 @@ func TestASecondSignalEndsTheDrain(t *testing.T) {
 	}))
 	go func() { ended <- worker.RunUntilSignal(t.Context()) }()
 	within(t, "begins", begun)
+	until(t, "it fetches more", func() bool { return must(queue.Stats(t.Context())).WaitingClients == 1 })
 	must(0, syscall.Kill(os.Getpid(), syscall.SIGTERM))
 	until(t, "it drains", func() bool { return must(queue.Stats(t.Context())).WaitingClients == 0 })
 	must(0, syscall.Kill(os.Getpid(), syscall.SIGTERM))
