@@ -9,6 +9,7 @@ from redis.exceptions import AuthenticationError, BusyLoadingError, NoPermission
 import dq
 from dq import _core, _ends, _guard, _texts, _trouble
 from dq._delivery import Delivery
+from dq._errand import Outcomes
 from dq._leases import Choice, Leases, give_back
 from dq.codec import Envelope, id_from, id_to
 from dq.times import from_ms, instant_to_ms, to_ms
@@ -401,3 +402,14 @@ def test_a_fetch_that_gave_way_goes_on_with_its_wait_for_a_batch():
 def test_a_fill_is_within_its_batch(fill):
     with pytest.raises(ValueError, match="fill"):
         dq.Handler(print, batch=10, fill=fill)
+
+
+def test_what_another_thread_takes_first_is_not_missed():
+    """Two threads may take at once: one that counted on the last goes without it."""
+
+    class Raced(Outcomes):
+        def __len__(self):
+            return 1
+
+    last = after(None)
+    assert [*Raced([last]).take()] == [[last]]
