@@ -309,15 +309,20 @@ func (d *deaths) locate(place *deathPlace) (now int64, err error) {
 		case <-d.ending:
 		}
 	}
-	behind := place.began + time.Since(place.beganAt).Milliseconds() - now
-	switch {
-	case place.beganAt.IsZero():
-		place.from = now - time.Since(d.begun).Milliseconds()
-	case behind > setBackMs || now < place.from: // by this clock, the last look began earlier
-		place.from = max(0, min(place.from, place.began-max(0, behind)))
-	}
-	place.began, place.beganAt = now, time.Now()
+	place.lookAt(now, time.Now(), d.begun)
 	return now, nil
+}
+
+// lookAt says since when a look counts that begins now by the server's clock, at the given time by ours.
+func (p *deathPlace) lookAt(now int64, at, begun time.Time) {
+	behind := p.began + at.Sub(p.beganAt).Milliseconds() - now
+	switch {
+	case p.beganAt.IsZero():
+		p.from = now - at.Sub(begun).Milliseconds()
+	case behind > setBackMs || now < p.from: // by this clock, the last look began earlier
+		p.from = max(0, min(p.from, p.began-max(0, behind)))
+	}
+	p.began, p.beganAt = now, at
 }
 
 func (p *deathPlace) serverMs(ctx context.Context) (int64, error) {

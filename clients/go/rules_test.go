@@ -330,3 +330,19 @@ func TestIDsThatBelongIntoAShard(t *testing.T) {
 	}
 	expect(t, aQueue.idIn("q", "a/1/0"), "a/1/0")
 }
+
+func TestDeathsAreLookedForByAClockThatWasSetBack(t *testing.T) {
+	begun := time.Now()
+	since := func(looks ...[2]int64) int { // ms by the server's clock, s by ours
+		place := &deathPlace{}
+		for _, each := range looks {
+			place.lookAt(each[0], begun.Add(time.Duration(each[1])*time.Second), begun)
+		}
+		return int(place.from)
+	}
+	first := [2]int64{5_000_000, 0}
+	expect(t, since(first, [2]int64{5_060_000, 60}), 5_000_000)
+	expect(t, since(first, [2]int64{4_000_000, 60}), 3_940_000)
+	// By less than has passed since the first look: what died right after it did so at 4 970 000.
+	expect(t, since(first, [2]int64{5_030_000, 60}), 4_970_000)
+}

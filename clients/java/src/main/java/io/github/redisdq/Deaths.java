@@ -32,7 +32,7 @@ final class Deaths {
     private record Death(Place place, List<String> ids, boolean isFound) {}
 
     /** A key, and since when deaths are looked for there, by the server's clock. */
-    private static final class Place {
+    static final class Place {
         final DqQueue queue;
         final byte[] key;
         final Map<String, Found> seen = new HashMap<>(); // deaths since then
@@ -59,6 +59,20 @@ final class Deaths {
                 throw said;
             }
             return reply;
+        }
+
+        /** Since when a look counts that begins now by the server's clock, and by ours; at first since the worker started. */
+        void lookAt(long nowMs, long nowNs, long begunNs) {
+            if (fromMs < 0) {
+                fromMs = Math.max(0, nowMs - (nowNs - begunNs) / 1_000_000);
+            } else {
+                long behindMs = beganMs + (nowNs - beganNs) / 1_000_000 - nowMs;
+                if (behindMs > SET_BACK_MS || nowMs < fromMs) { // after a failover: by this clock, the last look began earlier
+                    fromMs = Math.max(0, Math.min(fromMs, beganMs - Math.max(0, behindMs)));
+                }
+            }
+            beganMs = nowMs;
+            beganNs = nowNs;
         }
 
         /** Forgets what is not looked for again. */
@@ -249,20 +263,11 @@ final class Deaths {
 
     // --- Deaths that are found
 
-    /** Learns the server's time, and at first since when to look there: since the worker started. */
+    /** Learns the server's time. */
     private long locate(Place place, Map<Object, Long> times) {
         Object there = place.queue.connector().place(place.key);
         long now = times.computeIfAbsent(there, it -> serverMs(place));
-        if (place.fromMs < 0) {
-            place.fromMs = Math.max(0, now - (System.nanoTime() - begun) / 1_000_000);
-        } else {
-            long behindMs = place.beganMs + (System.nanoTime() - place.beganNs) / 1_000_000 - now;
-            if (behindMs > SET_BACK_MS || now < place.fromMs) { // after a failover: by this clock, the last look began earlier
-                place.fromMs = Math.max(0, Math.min(place.fromMs, place.beganMs - Math.max(0, behindMs)));
-            }
-        }
-        place.beganMs = now;
-        place.beganNs = System.nanoTime();
+        place.lookAt(now, System.nanoTime(), begun);
         return now;
     }
 

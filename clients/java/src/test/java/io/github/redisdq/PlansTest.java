@@ -57,6 +57,17 @@ class PlansTest {
         assertEquals("5", Bytes.text(progress.takeLast()), "whatever the time");
     }
 
+    /** The last case: by less than has passed since the first look. What died right after it did so at 4 970 000. */
+    @ParameterizedTest
+    @CsvSource({"5060000, 5000000", "4000000, 3940000", "5030000, 4970000"})
+    void deathsAreLookedForByAClockThatWasSetBack(long nowMs, long fromMs) {
+        long begun = Long.MAX_VALUE - 3;
+        Deaths.Place place = new Deaths.Place(null, null);
+        place.lookAt(5_000_000, begun, begun);
+        place.lookAt(nowMs, begun + 60_000 * MS, begun);
+        assertEquals(fromMs, place.fromMs);
+    }
+
     private static Job taken(long at) {
         Job job = job("1");
         job.takenAt = at;
