@@ -413,3 +413,7 @@ def test_what_another_thread_takes_first_is_not_missed():
 
     last = after(None)
     assert [*Raced([last]).take()] == [[last]]
+
+
+def test_a_delivery_that_has_ended_is_told_nothing():
+    Delivery(b"q", (b"id", b"", TOKEN, 1, 2, 1, [], [], (1, 0, None))).tell("stopping")

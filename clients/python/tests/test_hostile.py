@@ -588,9 +588,15 @@ def test_a_result_that_cuts_the_connection_ends_its_job(dq_server, dq_url):
 
 
 def test_jobs_that_are_done_share_one_ack_and_one_of_them_may_be_lost(dq_url):
+    lost = []
+
+    class Losses(dq.Hooks):
+        def lost(self, job):
+            lost.append((job.id, job.why_cancelled))
+
     with dq.Queue(dq_url, "q") as queue:
         queue.add_many([{"data": 1, "id": id} for id in "abcd"])
-        worker = dq.Worker(queue, print)
+        worker = dq.Worker(queue, print, hooks=[Losses()])
         (link,) = worker._links = worker._make_links()
         found = link.fetch(4, 1)
         queue.delete("b")
@@ -598,10 +604,13 @@ def test_jobs_that_are_done_share_one_ack_and_one_of_them_may_be_lost(dq_url):
             worker._settled(delivery, None, b"1" if delivery.id == b"d" else None)
         parts = link._take_outcomes()
         assert [[each.delivery.id for each in part] for part in parts] == [[b"a", b"b", b"c"], [b"d"]]
-        told = [each for part in parts for each in part]
-        link._outcomes.extend(told)
+        refused = redis.ResponseError("LOADING is loading")
+        assert link._part_answered(parts[0], refused) is refused
+        link._outcomes.extend(parts[1])
+        assert len(link._outcomes) == 4
         link.flush()
-        assert [each.verdict for each in told] == ["done", "lost", "done", "done"] and not link.is_telling()
+        assert lost == [("b", "lost")] and not link.is_telling()
+        assert queue.len() == 0
 
 
 def test_a_batcher_is_not_woken_again_while_fetches_take_all(dq_url):

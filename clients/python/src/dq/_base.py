@@ -100,7 +100,7 @@ class BaseConsumer(Generic[Q]):
             self._log.say(logging.INFO, "job %r was cancelled", delivery.job.id)
         else:
             self._log.say(logging.WARNING, "lost job %r: its lease expired", delivery.job.id)
-        delivery.job._tell("lost")
+        delivery.tell("lost")
         if self.hooks:
             self._hook("lost", [delivery])
 

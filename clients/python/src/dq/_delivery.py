@@ -81,6 +81,13 @@ class Delivery:
         while its handler still runs."""
         self.handler: Optional[Handler[Any]] = None
         self.job: Any = None
+        """Until the server has confirmed that it is done: the two hold each other, and are freed at once without."""
+
+    def tell(self, why: str) -> None:
+        """Has the handler stop, unless it has ended and the server has confirmed that."""
+        job = self.job
+        if job is not None:
+            job._tell(why)
 
     @property
     def limit(self) -> int:

@@ -11,7 +11,7 @@ from typing import Any, Callable, Optional
 from redis.exceptions import ResponseError
 
 from . import _trouble
-from ._core import pack
+from ._core import LAST_BYTES, pack
 from ._delivery import Command
 from ._ends import MOST_CUTS, STILL_RUNS_DELAY_S, Outcome, acks
 from .errors import Cancelled
@@ -140,3 +140,12 @@ def parting(command: Command) -> Command:
     the connection is closed."""
     is_back = command[0] == b"DQ.NACK" and command[-1] == b"SILENT" and command[-2] != b"REASON"
     return (*command, b"DELAY", to_ms(STILL_RUNS_DELAY_S)) if is_back else command
+
+
+def last_words(returns: Iterable[Command], outcomes: Iterable[Outcome]) -> bytes:
+    words = pack([parting(each) for each in returns])
+    for outcome in sorted(outcomes, key=lambda each: each.size):
+        if len(words) + outcome.size > LAST_BYTES:
+            break
+        words += pack([*outcome.ahead, parting(outcome.command)])
+    return words

@@ -29,11 +29,14 @@ class _Workers:
 
     def __init__(self) -> None:
         self._refs: tuple[weakref.ref[Intake[Any]], ...] = ()
+        self.forks = 0
+        """How many forks led to this process: to ask for its number at each job would be a call of the system."""
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forget)
 
     def _forget(self) -> None:
         self._refs = ()
+        self.forks += 1
 
     def add(self, worker: Intake[Any]) -> None:
         self._refs = (*[each for each in self._refs if each() is not None], weakref.ref(worker))
@@ -67,12 +70,22 @@ class Intake(BaseConsumer[Q]):
         self._claimed = 0
         """How many jobs are being fetched."""
         self._scheduler = LinkScheduler(1)
+        self._forks = _workers.forks
         self._backlog: deque[Delivery] = deque()
         self._suspects: dict[Delivery, None] = {}
         """Jobs at their last attempt. The server is asked how the one before ended."""
         self._alone: Optional[Delivery] = None
         """Such a job that runs."""
         _workers.add(self)
+
+    def _belongs_here(self) -> None:
+        """This process runs the worker from now on. It may have been made before a fork."""
+        self._forks = _workers.forks
+
+    def _left_to_parent(self, ended: tuple[Any, Any]) -> None:
+        """Ends the process if it is a child that a handler forked: the job is its parent's."""
+        if self._forks != _workers.forks:
+            os._exit(1 if ended[0] is not None else 0)
 
     def _screened(self, found: Iterable[Delivery]) -> list[Delivery]:
         """Deliveries that have a handler. The others go back to the server."""

@@ -129,7 +129,7 @@ class Link(BaseLink):
                 first.cuts += _trouble.is_cut(error)
                 raise
             part = told.popleft()
-            trouble = (self._part_answered(part, reply) if part[1:] else self._answered(first, reply)) or trouble
+            trouble = (self._part_answered(part, reply) if first.is_plain else self._answered(first, reply)) or trouble
         if self._outcomes:
             self._ring()
         return trouble
@@ -351,7 +351,7 @@ class Link(BaseLink):
 
     def tell(self) -> None:
         for delivery in list(self._leases.held):
-            delivery.job._tell("stopping")
+            delivery.tell("stopping")
 
     def look(self, now: float) -> float:
         """Looks for expired leases, and for jobs that a listener should cover. Returns when to look again."""

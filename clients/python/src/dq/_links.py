@@ -13,11 +13,11 @@ from typing import Any, Callable, Optional
 from redis.exceptions import ResponseError
 
 from . import _trouble
-from ._core import ANSWER_S, LAST_BYTES, SHORTEST_ANSWER_S, SLACK_S, Fetches, pack
+from ._core import ANSWER_S, SHORTEST_ANSWER_S, SLACK_S, Fetches
 from ._deaths import Deaths
 from ._delivery import Command, Delivery, as_map
 from ._ends import Outcome, suspended
-from ._errand import Errand, Errands, Outcomes, Part, parting, reach
+from ._errand import Errand, Errands, Outcomes, Part, last_words, reach
 from ._idle import Idle
 from ._leases import Leases, give_back
 from ._listening import COVER_AFTER_S, MOST_KEYS, Listening
@@ -175,10 +175,16 @@ class BaseLink:
             self._base._off("the server refuses DQ.STEP: jobs of unknown kinds use up attempts of handlers", reply)
 
     def _part_answered(self, part: Part, reply: Any) -> Optional[ResponseError]:
-        """Takes the reply to a part of several outcomes. Returns an error that passes, or that ends the worker."""
+        """Takes the reply to an ACK without results. Returns an error that passes, or that ends the worker."""
         trouble: Optional[ResponseError] = None
         for outcome, row in zip(part, [reply] * len(part) if isinstance(reply, ResponseError) else reply):
-            trouble = self._answered(outcome, row if row is reply else (row,)) or trouble
+            if row == 1:
+                self._leases.unanswered.pop(outcome.delivery, None)
+                outcome.delivery.job = None
+            else:
+                trouble = self._answered(outcome, row if row is reply else (row,)) or trouble
+        if self._base._killer is not None or self._base._returning:
+            self._base._told()
         return trouble
 
     def _answered(self, outcome: Outcome, reply: Any) -> Optional[ResponseError]:
@@ -249,8 +255,7 @@ class BaseLink:
         if not self._leases.settle(delivery):
             return False
         self._leases.unanswered[delivery] = None
-        suspension = delivery.suspension
-        outcome = decide(delivery, *rest) if suspension is None else suspended(delivery, *suspension)
+        outcome = suspended(delivery, *delivery.suspension) if delivery.suspension else decide(delivery, *rest)
         note = self._notes.end(delivery) if self._notes.is_used else None
         if note is not None:
             outcome.prepend([note])
@@ -381,12 +386,7 @@ class BaseLink:
     def _last_words(self) -> bytes:
         """What the server is to know after all when it answers again, the smallest first; each may be sent twice."""
         self._leave()
-        words = pack([parting(each) for each in self._returns])
-        for outcome in sorted([*chain.from_iterable(self._telling), *self._outcomes], key=lambda each: each.size):
-            if len(words) + outcome.size > LAST_BYTES:
-                break
-            words += pack([*outcome.ahead, parting(outcome.command)])
-        return words
+        return last_words(self._returns, [*chain.from_iterable(self._telling), *self._outcomes])
 
     def _leave(self) -> None:
         """Has all jobs left in hand given back."""
@@ -394,7 +394,7 @@ class BaseLink:
         while self._leases.held:
             left.append(self._leases.held.popitem()[0])
         for delivery in left:
-            delivery.job._tell("stopping")
+            delivery.tell("stopping")
         self._errands.end()
         self._base._left(left)
         self._returns += give_back(left)

@@ -251,7 +251,7 @@ class BaseWorker(Ruled[Q]):
         for delivery in batch:
             if delivery.owner.settle(delivery, _ends.timed_out, _limit(delivery).encode()):
                 self._log.say(logging.WARNING, "job %r failed: %s", delivery.job.id, _limit(delivery))
-                delivery.job._tell("timeout")
+                delivery.tell("timeout")
                 delivery.owner.told_soon()
 
     def _verdict(self, delivery: Delivery, error: Any, said: Said) -> _guard.Verdict:

@@ -106,3 +106,32 @@ class Isolation:
 
     def end(self) -> None:
         self.until = NEVER
+
+
+BRIEF_S = 50e-6
+"""A handler that takes less, this library's part included, is over before another thread has begun."""
+
+MOST_BRIEF_S = 0.001
+"""How long others wait at most for a thread that was to run all."""
+
+
+class Brevity:
+    """Whether handlers took so little time last that one thread is to run all: to wake another would take longer."""
+
+    def __init__(self) -> None:
+        self.is_on = self.is_watched = False
+        self._found, self._found_at = 0, 0.0
+        """How many jobs the last fetch brought, and when."""
+
+    def found(self, count: int, now: float) -> None:
+        self._found, self._found_at = count, now
+
+    def goes_on(self, busy: int, now: float) -> None:
+        """The thread that fetched them fetches again, while so many handlers run."""
+        self.is_on = self._found > 1 and not busy and now - self._found_at < BRIEF_S * self._found
+
+    def look_at(self, now: float) -> float:
+        """When the thread takes longer than that, so that others must be woken; infinity if it does."""
+        look_at = self._found_at + MOST_BRIEF_S
+        self.is_watched = self.is_on and now < look_at
+        return look_at if self.is_watched else math.inf

@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, Callable
 
+from ._delivery import Delivery
 from ._errand import wait_s
 
 
@@ -37,3 +38,25 @@ class Watch(threading.Thread):
     def end(self) -> None:
         self._ended = True
         self.bell.set()
+
+
+class Limits:
+    """Until when handlers may run, by their threads."""
+
+    def __init__(self) -> None:
+        self._until: dict[int, tuple[float, list[Delivery]]] = {}
+
+    def begin(self, until: float, batch: list[Delivery]) -> None:
+        self._until[threading.get_ident()] = until, batch
+
+    def end(self) -> None:
+        self._until.pop(threading.get_ident(), None)
+
+    def over(self, now: float) -> list[list[Delivery]]:
+        """The batches whose time is over, once."""
+        threads = [thread for thread, (until, _) in list(self._until.items()) if until <= now]
+        found = [self._until.pop(thread, None) for thread in threads]
+        return [each[1] for each in found if each is not None]
+
+    def look_at(self) -> float:
+        return min([until for until, _ in list(self._until.values())], default=math.inf)

@@ -2,10 +2,10 @@
 
 Handler threads also fetch. An idle one *leads*: it waits at the server, with the acknowledgements of finished jobs in
 the same write, takes the first job itself and leaves the others to the rest. So a job goes to its handler without a
-change of threads.
+change of threads. Where handlers are brief, one thread runs all and wakes no other; the *watch* does if one takes long.
 
 The *ack batcher* of each link sends what no fetch takes along within a millisecond, renews leases, and withdraws the
-waiting fetch when the worker stops. The *watch* tells handlers that their lease or their time is over.
+waiting fetch when the worker stops. The watch also tells handlers that their lease or their time is over.
 
 The thread that called ``run`` only waits, so that it stops the worker in time whatever hangs.
 """
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import queue
 import signal
 import threading
@@ -29,9 +28,9 @@ from ._errand import wait_s
 from ._link import Link
 from ._log import be_plain
 from ._running import BaseWorker
-from ._scheduler import LinkScheduler
+from ._scheduler import Brevity, LinkScheduler
 from ._texts import said
-from ._watch import Watch
+from ._watch import Limits, Watch
 from .errors import ConfigurationError
 from .job import Job
 from .queue import Queue
@@ -51,11 +50,10 @@ class Worker(BaseWorker[Queue]):
         self._idle = 0
         self._waking = False
         self._leading = False
+        self._brevity = Brevity()
         self._links: list[Link] = []
-        self._limits: dict[int, tuple[float, list[Delivery]]] = {}
-        """Until when handlers may run, by thread id."""
+        self._limits = Limits()
         self._watch: Optional[Watch] = None
-        self._pid = os.getpid()
         self._dead_hook = DeadHook(self) if self._dead_hooks else None
 
     # --- Running and stopping
@@ -73,13 +71,13 @@ class Worker(BaseWorker[Queue]):
         """Starts the worker's threads. ``stop`` and ``join`` must follow."""
         if self._links:
             raise RuntimeError("a worker runs only once: create another one")
-        self._pid = os.getpid()
+        self._belongs_here()
         be_plain(self.log)
         self._links = self._make_links()
         self._say(self._said_rules())
         self._started_line()
         self._scheduler = LinkScheduler(len(self._links))
-        self._watch = Watch(self._links, self._look_at_limits)
+        self._watch = Watch(self._links, self._look_at_handlers)
         if self._health is not None:
             self._health.start()
         threads = [threading.Thread(target=self._work, name=f"dq-handler-{n}") for n in range(self.concurrency)]
@@ -212,8 +210,12 @@ class Worker(BaseWorker[Queue]):
                 if self._has_next():
                     batch = self._take()
                     self._busy += 1
-                    self._wake_another()
-                    self._tell_soon()
+                    if not self._brevity.is_on:
+                        self._wake_another()
+                        self._tell_soon()
+                    elif not self._brevity.is_watched:
+                        self._brevity.is_watched = True
+                        self._look_out()
                     return batch
                 if lone and not self._leading and self._free() > 0:
                     self._lead()
@@ -251,6 +253,7 @@ class Worker(BaseWorker[Queue]):
     def _lead(self) -> None:
         """Fetches, with the lock released."""
         self._leading = True
+        self._brevity.goes_on(self._busy, time.monotonic())
         count = self._free()
         self._lock.release()
         found: list[Delivery] = []
@@ -258,9 +261,20 @@ class Worker(BaseWorker[Queue]):
             found = self._screened(self._links[0].fetch(count, self.wait_s))
             self._links[0].rest()
         finally:
+            self._brevity.found(len(found), time.monotonic())
             self._lock.acquire()
             self._leading = False
             self._accept(found)
+
+    def _look_after_brief(self, now: float) -> float:
+        """Wakes a thread if the one that was to run all takes longer. Returns when to look again."""
+        with self._lock:
+            look_at = self._brevity.look_at(now)
+            if look_at == math.inf and self._brevity.is_on and not self._leading:
+                self._brevity.is_on = False
+                self._wake_another()
+                self._tell_soon()
+            return look_at
 
     def _claim(self, link: Link) -> int:
         """How many jobs the link may fetch, once there is room and it is its turn; 0 if the worker stops."""
@@ -303,13 +317,13 @@ class Worker(BaseWorker[Queue]):
         if self.hooks:
             self._hook("before", batch)
         if handler.timeout is not None:
-            self._limit(handler.timeout, batch)
+            self._limits.begin(time.monotonic() + handler.timeout, batch)
+            self._look_out()
         argument: Any = [each.job for each in batch] if handler.batch else batch[0].job
         ended = _guard.run(handler.function, argument, self._around)
-        if os.getpid() != self._pid:  # the handler forked, and this is the child: the job is its parent's
-            os._exit(1 if ended[0] is not None else 0)
+        self._left_to_parent(ended)
         if handler.timeout is not None:
-            self._limits.pop(threading.get_ident(), None)
+            self._limits.end()
         if len(batch) == 1 and not self.hooks:
             return self._told_end(batch[0], self._end_of(batch[0], ended), ended[1])
         ends = [self._end_of(each, ended) for each in batch]
@@ -326,21 +340,16 @@ class Worker(BaseWorker[Queue]):
         result, trouble = self._encoded(delivery, error, value)
         return self._settled(delivery, error, result, trouble, said(error if trouble is None else trouble))
 
-    def _limit(self, timeout_s: float, batch: list[Delivery]) -> None:
-        self._limits[threading.get_ident()] = time.monotonic() + timeout_s, batch
+    def _look_out(self) -> None:
         if self._watch is not None:
             self._watch.bell.set()
 
-    def _look_at_limits(self, now: float) -> float:
-        """Tells handlers whose timeout is over. Returns when to look again."""
-        next_at = math.inf
-        for thread, (until, batch) in list(self._limits.items()):
-            if until <= now:
-                self._limits.pop(thread, None)
-                self._time_is_over(batch)
-            else:
-                next_at = min(next_at, until)
-        return next_at
+    def _look_at_handlers(self, now: float) -> float:
+        """Tells those whose timeout is over. Returns when to look again."""
+        for batch in self._limits.over(now):
+            self._time_is_over(batch)
+        look_at = self._look_after_brief(now) if self._brevity.is_watched else math.inf
+        return min(look_at, self._limits.look_at())
 
     def _check_around(self, function: Any) -> None:
         super()._check_around(function)
@@ -361,10 +370,10 @@ class Worker(BaseWorker[Queue]):
 
     def drain(self) -> int:
         """Handles all jobs, in this thread, that are ready or become so meanwhile. Returns how many."""
-        self._pid = os.getpid()
+        self._belongs_here()
         self._links = self._links or self._make_links()
         self._say(self._said_rules())
-        self._watch = Watch([], self._look_at_limits)
+        self._watch = Watch([], self._look_at_handlers)
         self._watch.daemon = True
         self._watch.start()
         try:

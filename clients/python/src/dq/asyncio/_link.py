@@ -158,7 +158,7 @@ class Link(BaseLink):
                 first.cuts += _trouble.is_cut(error)
                 raise
             part = told.popleft()
-            trouble = (self._part_answered(part, reply) if part[1:] else self._answered(first, reply)) or trouble
+            trouble = (self._part_answered(part, reply) if first.is_plain else self._answered(first, reply)) or trouble
         if self._outcomes:
             self._ring()
         return trouble

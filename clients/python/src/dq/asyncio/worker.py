@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import signal
 import time
 from collections.abc import Coroutine, Iterator, Sequence
@@ -47,7 +46,6 @@ class Worker(BaseWorker[Queue]):
         self._heard: list[signal.Signals] = []
         self._stops = 0
         self._failure: Optional[ConfigurationError] = None
-        self._pid = os.getpid()
 
     def _check_function(self, function: Callable[..., Any]) -> None:
         if not _guard.is_coroutine_function(function):
@@ -75,7 +73,7 @@ class Worker(BaseWorker[Queue]):
         """Starts the worker's tasks. ``stop`` and ``join`` must follow."""
         if self._links:
             raise RuntimeError("a worker runs only once: create another one")
-        self._pid = os.getpid()
+        self._belongs_here()
         be_plain(self.log)
         self._make_links()
         await self._say_rules()
@@ -264,8 +262,7 @@ class Worker(BaseWorker[Queue]):
             ended = await self._run_handler(handler, batch)
         if issubclass(type(ended[0]), KeyboardInterrupt) and not self._hears_signals:
             raise ended[0]
-        if os.getpid() != self._pid:  # the handler forked, and this is the child: the job is its parent's
-            os._exit(1 if ended[0] is not None else 0)
+        self._left_to_parent(ended)
         ends = [self._end_of(each, ended) for each in batch]
         if self.hooks:
             for delivery, error in reversed([*zip(batch, ends)]):  # so each hook finds what its ``before`` left
@@ -305,14 +302,14 @@ class Worker(BaseWorker[Queue]):
 
     def _cancel(self, task: asyncio.Task[None], batch: list[Delivery], why: str) -> None:
         for delivery in batch:
-            delivery.job._tell(why)
+            delivery.tell(why)
         task.cancel()
 
     def _lost(self, delivery: Delivery) -> None:
         super()._lost(delivery)
         for task, batch in self._tasks.items():
             # The task of a batch goes on for the other jobs in it.
-            if delivery in batch and all(each.job.lost for each in batch):
+            if delivery in batch and all(each.job is not None and each.job.lost for each in batch):
                 task.cancel()
 
     def _fail(self, error: ConfigurationError) -> None:
@@ -332,7 +329,7 @@ class Worker(BaseWorker[Queue]):
     async def drain(self) -> int:
         """Handles all jobs that are ready or become so meanwhile. Returns how many."""
         handled = 0
-        self._pid = os.getpid()
+        self._belongs_here()
         if not self._links:
             self._make_links()
         await self._say_rules()
