@@ -24,9 +24,11 @@ export function dialog({ title, sentence, fields = [], made = [], yes, danger, w
   let looks = Boolean(fate);
   const go = h("button", { type: "submit", class: danger ? "danger" : "main" }, yes);
   const command = h("pre", { class: "command", tabindex: "0", "aria-label": "In redis-cli" });
+  const script = h("pre", { class: "command", tabindex: "0", "aria-label": "Script" });
+  const sent = h("details", { class: "script", hidden: true }, h("summary", {}, "Sent as a script, which takes the rest from the job as it then is"), script);
   const copy = copyButton("Copy for redis-cli", command, { hidden: true });
   const back = h("button", { type: "button", onclick: () => box.close() }, "Not now");
-  const form = h("form", {}, h("h2", { id: "dialog-title" }, title), h("p", {}, sentence), told, ...inputs.map((it) => it.row), command, wrong, h("div", { class: "buttons" }, copy, back, go));
+  const form = h("form", {}, h("h2", { id: "dialog-title" }, title), h("p", {}, sentence), told, ...inputs.map((it) => it.row), command, sent, wrong, h("div", { class: "buttons" }, copy, back, go));
   const box = h("dialog", { "aria-labelledby": "dialog-title" }, form);
   const check = () => { go.disabled = looks || inputs.some((it) => !it.fits()); };
   const asked = () => trim(Object.assign({ ...what }, ...inputs.map((it) => it.value())));
@@ -34,10 +36,12 @@ export function dialog({ title, sentence, fields = [], made = [], yes, danger, w
   // The answer for an earlier text may arrive later.
   const show = async () => {
     const own = (turn += 1);
-    const lines = await live.commands(asked()).catch(() => "");
+    const told = await live.commands(asked()).catch(() => null);
     if (own !== turn) return;
-    put(command, lines);
-    copy.hidden = !lines;
+    put(command, told?.commands ?? "");
+    put(script, told?.script ?? "");
+    sent.hidden = !told?.script;
+    copy.hidden = !told?.commands;
   };
   const refresh = () => { check(); show(); };
   form.addEventListener("input", () => { refresh(); for (const it of made) it.show(refresh); });

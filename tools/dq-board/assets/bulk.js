@@ -31,7 +31,8 @@ function open(key, about, state, what, done) {
   let isClosed = false;
 
   async function show() {
-    put(command, await live.commands({ ...order, act, to: encodeURIComponent(to.value) }).catch(() => ""));
+    const told = await live.commands({ ...order, act, to: encodeURIComponent(to.value) }).catch(() => null);
+    put(command, told?.commands ?? "");
   }
 
   function check() {

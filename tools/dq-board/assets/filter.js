@@ -39,7 +39,10 @@ export function form(about, state, submit, ...others) {
   const search = h("input", { type: "search", placeholder: "Search by id", "aria-label": "Search by id", spellcheck: "false" });
   search.value = decode(about.id);
   const fields = PARTS.map(([word, label]) => {
-    const input = h("input", { type: "text", id: `filter-${word}`, spellcheck: "false", autocomplete: "off" });
+    // What is pasted into a line loses its line ends, and words of a reason would stand as one.
+    const isLines = word === "reason";
+    const input = h(isLines ? "textarea" : "input", { type: isLines ? null : "text", rows: isLines ? 1 : null, maxlength: isLines ? 4096 : null, id: `filter-${word}`, spellcheck: "false", autocomplete: "off" });
+    if (isLines) input.addEventListener("keydown", (event) => { if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); input.form.requestSubmit(); } });
     input.value = decode(about[word]);
     return [word, input, h("div", { class: "field" }, h("label", { for: `filter-${word}` }, label), input)];
   });

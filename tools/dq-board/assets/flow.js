@@ -1,5 +1,5 @@
 // The jobs around one as a graph: a column for each step; many jobs are counted.
-import { centre, h, put, svg } from "./dom.js";
+import { attribute, centre, h, list, put, putName, svg } from "./dom.js";
 import * as live from "./live.js";
 import * as text from "./text.js";
 
@@ -11,7 +11,9 @@ export function flow(key, id) {
   const note = h("p", { class: "note" });
   const wrong = h("p", { class: "wrong", role: "alert" });
   const strip = h("div", { class: "scrolled", tabindex: "0", role: "region", "aria-label": "Graph" }, drawing);
-  const section = h("section", { class: "card" }, h("div", { class: "card-head" }, h("h2", {}, "Before and after"), note, h("a", { href: `flow?queue=${key}&id=${id}` }, "The whole flow")), wrong, strip);
+  // Where there is no room for columns side by side.
+  const narrow = h("ol", { class: "columns" });
+  const section = h("section", { class: "card" }, h("div", { class: "card-head" }, h("h2", {}, "Before and after"), note, h("a", { href: `flow?queue=${key}&id=${id}` }, "The whole flow")), wrong, strip, narrow);
   let isCentred = false;
   let followed = null;
   let shown = false;
@@ -45,6 +47,10 @@ export function flow(key, id) {
     drawing.setAttribute("width", width + 2);
     drawing.setAttribute("height", height + 2);
     drawing.replaceChildren(svg("path", { class: "edges", d: curves }), ...nodes);
+    list(narrow, columns, (column) => column.level, ({ level }) => h("li", {}, h("b", {}, distance(level)), " ", h("ul", { class: "ids" })), (part, { level, jobs, more }) => {
+      const rest = Object.entries(more).map(([state, count]) => ({ id: `and ${state}`, state, said: `and ${text.full(count)} ${state}` }));
+      list(part.lastChild, [...jobs, ...rest], (job) => job.id, (job) => h("li", {}, job.said ? "" : putName(h("a", { href: `job?queue=${key}&id=${job.id}`, "aria-current": level ? null : "true" }), job.name), " ", h("span", {})), (line, job) => put(line.lastChild, job.said ?? job.state, TONES[job.state] ?? ""));
+    });
   }
 
   return {
@@ -64,6 +70,13 @@ export function flow(key, id) {
     },
     close: () => followed?.stop(),
   };
+}
+
+// How far a column is from the job.
+function distance(level) {
+  if (!level) return "This job";
+  const steps = Math.abs(level);
+  return `${steps} ${steps === 1 ? "step" : "steps"} ${level < 0 ? "before" : "after"}`;
 }
 
 function curve(from, to) {

@@ -153,8 +153,8 @@ export async function get(address) {
 
 export const act = async (what) => (await post("api/act", what)).done;
 
-// What an action would send, as lines for redis-cli.
-export const commands = async (what) => (await post("api/commands", what)).commands;
+// What an action would send, as lines for redis-cli; and the script that makes them, if it is one.
+export const commands = (what) => post("api/commands", what);
 
 async function told(answer) {
   if (answer.status === 401) location.reload();

@@ -34,12 +34,14 @@ export function overview(main) {
   // Once it has looked at all queues, the board finds new ones as they come.
   let [isWhole, hellos] = [false, 0];
   let last = null;
+  let shifted = "";
   const followed = live.follow(async (signal) => ({ isWhole, ...(await live.look("overview", "", signal)) }), (answer, error) => {
     put(wrong, error ?? "");
     if (answer) show(last = answer);
   }, { every: EVERY_MS });
 
   function update() {
+    sumUp();
     if (hellos !== live.state.hellos) [hellos, isWhole, last] = [live.state.hellos, false, null];
     if (isWhole) return;
     isWhole = Boolean(live.state.head?.whole);
@@ -74,9 +76,18 @@ export function overview(main) {
     const marks = shifts.map(({ ago }) => `M${(WIDTH - (ago / PART_MS) * place.bar).toFixed(1)} 0V${HEIGHT}`);
     [bars(place, delivered, 0), bars(place, failed, 0), line.join(""), marks.join("")].forEach((path, index) => attribute(paths[index], "d", path));
     attribute(legend.lastChild, "hidden", marks.length ? null : "");
+    shifted = shiftsTold(shifts, (it) => live.now() - it.ago);
+    sumUp();
+  }
+
+  // A part of the chart has the most of its seconds: how many are ready now the stream says.
+  function sumUp() {
+    if (!last || !live.state.head) return;
+    const { delivered, failed, ready, known } = last;
+    const now = live.state.head.jobs[1];
     const long = known.filter(Boolean).length * PART_MS;
     const since = known.every(Boolean) ? "" : `In the ${text.millis(long)} that the board has seen: `;
-    put(told, `${since}${text.jobs(sum(delivered))} delivered, ${text.full(sum(failed))} failed; ${text.full(Math.max(...ready))} ready at most, ${text.full(ready.at(-1))} now.${shiftsTold(shifts, (it) => live.now() - it.ago)}`);
+    put(told, `${since}${text.jobs(sum(delivered))} delivered, ${text.full(sum(failed))} failed; ${text.full(Math.max(...ready, now))} ready at most, ${text.full(now)} now.${shifted}`);
     attribute(drawing, "aria-label", told.textContent);
   }
 

@@ -10,15 +10,36 @@ import { head, ofAll } from "./queue.js";
 import { jobLink, rowOf } from "./row.js";
 import { zone } from "./zone.js";
 
+// Among the totals of a queue.
+const MISSED = 8;
 const NONE = "No recurring jobs. DQ.ADD with EVERY or CRON adds one.";
 
-// How the last run that the queue keeps ended, or why none is known.
-function outcome(cell, { last, queue, rule, unsearched }) {
-  const none = !rule.runs ? "–" : unsearched ? "not among the first 2,000 kept jobs" : "not kept (see KEEP, DONELEN)";
-  const why = last?.reason ? `: ${last.reason}` : "";
-  const ran = last && last.ran !== null ? `, ran for ${text.millis(last.ran)}` : "";
-  if (cell.dataset.last !== (cell.dataset.last = last?.id ?? "")) cell.replaceChildren(last ? jobLink(queue.key, { id: last.id, name: "" }) : h("span", {}));
-  put(cell.firstChild, last ? `${last.state}${last.state === "dead" ? why : ran}, ${text.until(last.at, live.now())}` : none, { dead: "bad", done: "good" }[last?.state] ?? "quiet");
+const ago = (instant) => text.until(instant, live.now());
+
+// The last run that the queue keeps. A death is the last one that is known where no success is kept.
+function ended({ last, keeps }) {
+  const why = last.reason ? `: ${last.reason}` : "";
+  if (last.state === "dead") return keeps === false ? `last death ${ago(last.at)}${why}` : `dead${why}, ${ago(last.at)}`;
+  return `${last.state}${last.ran === null ? "" : `, ran for ${text.millis(last.ran)}`}, ${ago(last.at)}`;
+}
+
+// What else is known of its runs.
+function besides({ last, queue, rule, keeps, unsearched, failed, reason }) {
+  const missed = rule.grace === null ? 0 : rowOf(queue.key).totals[MISSED];
+  return [
+    !last && unsearched && "not among the first 2,000 kept jobs",
+    keeps === false ? "successes are not kept: DONELEN, KEEP" : !last && !unsearched && "none is kept",
+    failed !== null && !(failed < last?.at) && `last failed attempt ${ago(failed)}${reason ? `: ${reason}` : ""}`,
+    missed && `${text.full(missed)} ${missed === 1 ? "run" : "runs"} of this queue skipped (GRACE)`,
+  ].filter(Boolean).join("; ");
+}
+
+function outcome(cell, job) {
+  const { last, queue, rule, failed } = job;
+  if (cell.dataset.last !== (cell.dataset.last = last?.id ?? "")) cell.replaceChildren(...(last ? [jobLink(queue.key, { id: last.id, name: "" })] : []), h("span", {}));
+  if (last) put(cell.firstChild, ended(job), { dead: "bad", done: "good" }[last.state] ?? "");
+  const more = rule.runs || failed !== null ? besides(job) : "–";
+  put(cell.lastChild, last && more ? `; ${more}` : more, "quiet");
 }
 
 // The next run in words, and its instant; of the others only that.
@@ -46,7 +67,7 @@ export function recurring(main, about, env) {
     { ...NAME, make: (job) => jobLink(job.queue.key, job) },
     { title: "Rule", up: true, by: ({ rule }) => rule.text, show: ({ rule }) => rule.text },
     next,
-    { title: "Last run", by: ({ last }) => last?.at, fill: outcome },
+    { title: "Last run known", id: "last-run", by: ({ last }) => last?.at, fill: outcome },
     { title: "Runs", by: ({ rule }) => rule.runs, show: ({ rule }) => `${text.full(rule.runs)}${rule.times ? ` of ${text.full(rule.times)}` : ""}` },
     { title: "State", up: true, by: (job) => job.state, fill: state },
   ], env, { key: named, letter: "r", usual: next });

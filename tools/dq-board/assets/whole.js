@@ -9,6 +9,12 @@ const STATES = ["dead", "reserved", "ready", "delayed", "blocked", "done"];
 const sum = (values) => values.reduce((all, value) => all + value, 0);
 const counted = (counts) => Object.entries(counts).filter(([state]) => state !== "done").map(([state, count]) => `${text.full(count)} ${state}`).join(", ");
 
+// Of a batch of which done jobs may be gone. Without the right to DQ.LEN it is not known how many are left.
+function left({ left, done }) {
+  const kept = done ? `${text.full(done)} done ${done === 1 ? "job is" : "jobs are"} still kept` : "done jobs are not kept";
+  return left === null ? `how many are left is unknown, ${kept}` : `${text.full(left)} left (${kept}: see DONELEN)`;
+}
+
 export function whole(main, about, env) {
   const key = about.queue;
   const here = `job?queue=${key}&id=${about.id ?? ""}`;
@@ -34,10 +40,11 @@ export function whole(main, about, env) {
     put(told, `${text.full(done)} of ${text.full(all)} done${answer.part ? ", as far as the board has looked" : ""}.`);
     bar.value = all ? done / all : 0;
     list(batches, answer.batches, (it) => `${it.id} ${it.then.id}`, batch, (line, it) => {
-      // Without the right to DQ.LEN it is not known how many are left.
-      const all = it.left === null ? null : it.done + it.left + it.dead;
-      attribute(line.querySelector("progress"), "value", all === null ? null : it.done / Math.max(all, 1));
-      put(line.querySelector("span"), `${text.full(it.done)} ${all === null ? "" : `of ${text.full(all)} `}done${it.dead ? `, ${text.full(it.dead)} dead` : ""}${all === null ? ", how many are left is unknown" : ""}, then `);
+      const bar = line.querySelector("progress");
+      bar.hidden = !it.known || it.left === null;
+      const all = it.done + it.left + it.dead;
+      attribute(bar, "value", it.done / Math.max(all, 1));
+      put(line.querySelector("span"), `${bar.hidden ? left(it) : `${text.full(it.done)} of ${text.full(all)} done`}${it.dead ? `, ${text.full(it.dead)} dead` : ""}, then `);
     });
     list(layers, answer.layers.map((layer, index) => ({ ...layer, index })), (it) => it.index, layer, fill);
     const current = layers.querySelector("[aria-current]");

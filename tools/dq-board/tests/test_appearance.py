@@ -163,7 +163,12 @@ class Appearance(BoardTest):
         phone.goto(board.url + "groups?queue=0:q")
         wait_until("the tab is in sight", lambda: phone.locator(".tabs [aria-current]").evaluate(in_sight))
         phone.goto(board.url + "job?queue=0:q&id=d")
-        wait_until("the job is in sight", lambda: phone.locator(".flow .here rect").evaluate(in_sight))
+        # The columns of the graph stand below each other.
+        columns = phone.locator(".columns > li")
+        expect(columns).to_have_text(["3 steps before a reserved", "2 steps before b blocked", "1 step before c blocked", "This job d blocked"])
+        wait_until("each job is in sight", lambda: all(it.evaluate(in_sight) for it in phone.locator(".columns a").all()))
+        expect(phone.locator(".columns [aria-current]")).to_have_text("d")
+        expect(phone.locator(".flow")).to_be_hidden()
         phone.goto(board.url + "job?queue=0:q&id=a")
         expect(phone.locator(".steps li")).to_be_visible()
         self.assertFalse(phone.evaluate("document.documentElement.scrollWidth > innerWidth"))

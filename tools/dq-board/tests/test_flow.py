@@ -3,7 +3,7 @@
 import urllib.parse
 
 from playwright.sync_api import expect
-from support import HOSTILE, BoardTest, wait_until
+from support import HOSTILE, HOUR, BoardTest, wait_until
 
 
 class Flow(BoardTest):
@@ -83,6 +83,37 @@ class Flow(BoardTest):
         page.goto(board.url + "flow?queue=0:q&id=none")
         expect(page.locator("main").get_by_role("status")).to_have_text("0 of 1 done.")
         self.assertEqual(sum((page.wrong for page in pages), []), [])
+
+    def test_of_a_batch_only_what_is_known_is_said(self):
+        server = self.server()
+        say = server.client.execute_command
+        page = self.window()
+        board = self.board(server)
+
+        def told(name, done, *settings, keep=(), dead=0):
+            if settings:
+                say("DQ.CFGSET", name, *settings)
+            for number in range(30):
+                say("DQ.ADD", name, f"member-{number}", "x", "GROUP", "g", *keep)
+            say("DQ.ADD", name, "callback", "x", "AFTER", "GROUP", "g")
+            for job in say("DQ.POP", name, "COUNT", dead) if dead else []:
+                say("DQ.NACK", name, job[0], "FATAL")
+            for job in say("DQ.POP", name, "COUNT", done):
+                say("DQ.ACK", name, "WITHTOKENS", job[0], job[2])
+            page.goto(board.url + f"flow?queue=0:{name}&id=callback")
+            line = page.locator(".needy li")
+            expect(line).to_contain_text("then callback")
+            return line.inner_text(), line.locator("progress").is_visible()
+
+        none = "(done jobs are not kept: see DONELEN)"
+        self.assertEqual(told("none", 11), (f"Group g 19 left {none}, then callback", False))
+        self.assertEqual(told("dead", 11, dead=2), (f"Group g 17 left {none}, 2 dead, then callback", False))
+        self.assertEqual(told("few", 11, "DONELEN", 1), ("Group g 19 left (1 done job is still kept: see DONELEN), then callback", False))
+        self.assertEqual(told("ttl", 11, "DONETTL", HOUR), ("Group g 19 left (11 done jobs are still kept: see DONELEN), then callback", False))
+        self.assertEqual(told("own", 11, "DONELEN", 99, keep=["KEEP", 0]), (f"Group g 19 left {none}, then callback", False))
+        said, is_seen = told("all", 11, "DONELEN", 99, dead=1)
+        self.assertEqual((" ".join(said.split()), is_seen), ("Group g 11 of 30 done, 1 dead, then callback", True))
+        self.assertEqual(page.wrong, [])
 
     def test_a_flow_of_a_thousand(self):
         server = self.server()

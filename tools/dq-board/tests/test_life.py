@@ -120,6 +120,17 @@ class Life(BoardTest):
         expect(page.locator("tbody td.o1")).to_have_text("dead")
         self.assertEqual(page.wrong, [])
 
+    def test_an_attempt_that_timed_out(self):
+        server = self.server()
+        client = server.client
+        client.execute_command("DQ.CFGSET", "q", "HISTORY", 5)
+        client.execute_command("DQ.ADD", "q", "a", "x")
+        client.execute_command("DQ.POP", "q", "TTR", 1)
+        wait_until("its lease has ended", lambda: client.execute_command("DQ.LEN", "q", "READY") == 1)
+        page = self.window()
+        page.goto(self.board(server).url + "job?queue=0:q&id=a")
+        expect(page.locator(".life b").nth(2)).to_have_text("attempt timed out: its lease ended")
+
     def test_why_and_every_attempt_and_who_works(self):
         server = self.server()
         client = server.client

@@ -4,7 +4,7 @@ import json
 import re
 
 from playwright.sync_api import expect
-from support import HOSTILE, HOUR, BoardTest, ask, cell, die, wait_until
+from support import HOSTILE, HOUR, BoardTest, ask, calls, cell, die, wait_until
 
 
 class Overview(BoardTest):
@@ -58,12 +58,36 @@ class Overview(BoardTest):
             for id, _, token, _, _ in say("DQ.POP", name, "COUNT", 6)[:2]:
                 say("DQ.NACK", name, id, "TOKEN", token)
         expect(told).to_contain_text(re.compile(r"1[123] jobs delivered, [34] failed; \d+ ready at most"))
+        # What is ready now is no maximum of some seconds.
+        say("DQ.PURGE", "a", "ready")
+        left = sum(say("DQ.LEN", name, "READY") for name in ["a", "b"])
+        expect(told).to_have_text(re.compile(rf" (\d\d|[{left + 1}-9]) ready at most, {left} now\.$"))
         for path in ["past", "failed", "waiting"]:
             expect(page.locator(f".first path.{path}")).to_have_attribute("d", re.compile("^M"))
         expect(page.locator(".first svg")).to_have_attribute("aria-label", re.compile("jobs delivered"))
         # Which server this is, and in which role, is said on a phone, too.
         expect(page.locator("#server")).to_be_in_viewport()
         expect(page.locator("#server")).to_have_text(re.compile(r"^127\.0\.0\.1:\d+ · (Redis|Valkey) [\d.]+ · master$"))
+        self.assertEqual(page.wrong, [])
+
+    def test_what_a_new_queue_did_before_it_was_read_counts(self):
+        server = self.server()
+        say = server.client.execute_command
+        say("DQ.CFGSET", "old")
+        board = self.board(server)
+        # Without a tab it reads every ten seconds: all queues are known, then one begins.
+        wait_until("it has searched", lambda: json.loads(ask(board.url + "api/look/overview?")[2])["known"][-1] and calls(server, "dq.stats") > 0)
+        searched = calls(server, "scan")
+        for number in range(40):
+            say("DQ.ADD", "new", number, "x", "DELAY" if number > 30 else "PRIORITY", HOUR)
+        say("DQ.POP", "new", "COUNT", 30)
+        say("DQ.ADD", "old", "job", "x")
+        say("RENAME", "old", "renamed")
+        wait_until("it has searched again", lambda: calls(server, "scan") > searched)
+        page = self.window()
+        for zoom in ["hour", "minute"]:
+            page.goto(board.url + f"queue?queue=0:new&zoom={zoom}")
+            expect(page.locator(".readout")).to_contain_text("30 jobs delivered")
         self.assertEqual(page.wrong, [])
 
     def test_names_that_begin_alike_are_told_apart_and_empty_columns_left_out(self):
@@ -98,6 +122,40 @@ class Overview(BoardTest):
         expect(wide.get_by_role("button", name="Dead", exact=True)).to_be_visible()
         self.assertEqual([page.wrong for page in pages], [[]] * 3)
 
+    def test_of_last_runs_only_what_is_known_is_said(self):
+        server = self.server()
+        say = server.client.execute_command
+
+        def run(id, *fails):
+            token = say("DQ.POP", "q", "ID", id)[2]
+            say(*(["DQ.NACK", "q", id, "TOKEN", token, *fails] if fails else ["DQ.ACK", "q", "WITHTOKENS", id, token]))
+            say("DQ.RESCHEDULE", "q", "DELAY", 0, id)
+
+        for id, keep in [("fine", []), ("kept", ["KEEP", HOUR])]:
+            say("DQ.ADD", "q", id, "x", "EVERY", HOUR, "DELAY", 0, *keep)
+            run(id, "FATAL", "REASON", "no <b>room")
+            for _ in range(3):
+                run(id)
+        say("DQ.ADD", "q", "tries", "x", "EVERY", HOUR, "DELAY", 0)
+        run("tries")
+        run("tries", "REASON", "busy")
+        say("DQ.ADD", "q", "late", "x", "EVERY", HOUR, "DELAY", 0, "GRACE", 1)
+        wait_until("it is missed", lambda: dict(say("DQ.STATS", "q"))[b"missed"] == 1)
+        page = self.window()
+        board = self.board(server)
+        page.goto(board.url + "recurring?queue=0:q")
+        ago = r"(now|[\d.]+ (ms|s) ago)"
+        none = "successes are not kept: DONELEN, KEEP"
+        for id, said in [
+            ("fine", f"last death {ago}: no <b>room; {none}"),
+            ("kept", rf"done, ran for \d+ ms, {ago}"),
+            ("tries", f"{none}; last failed attempt {ago}: busy"),
+            ("late", rf"{none}; 1 run of this queue skipped \(GRACE\)"),
+        ]:
+            line = page.locator("tbody tr").filter(has=page.get_by_role("link", name=id, exact=True))
+            expect(line.locator(".r3")).to_have_text(re.compile(f"^{said}$"))
+        self.assertEqual(page.wrong, [])
+
     def test_recurring_jobs_of_all_queues(self):
         server = self.server()
         say = server.client.execute_command
@@ -119,7 +177,7 @@ class Overview(BoardTest):
         page.get_by_role("link", name="Recurring jobs").click()
         lines = page.locator("tbody tr")
         expect(lines).to_have_count(4)
-        expect(lines.filter(has_text="lost").locator(".r3")).to_have_text("not kept (see KEEP, DONELEN)")
+        expect(lines.filter(has_text="lost").locator(".r3")).to_have_text("successes are not kept: DONELEN, KEEP")
         expect(lines.filter(has_text="lost").locator(".r4")).to_have_text("1")
         say("DQ.DEL", "d", "lost")
         died = lines.filter(has_text=HOSTILE[0].decode())

@@ -105,6 +105,39 @@ class Search(BoardTest):
         self.assertEqual(len(self.found(board, "queue=0:q&older=3600000")), 0)
         self.assertEqual(len(self.found(board, "queue=0:q&id=job%3A1*&state=ready")), 1)
 
+    def test_a_reason_is_found_as_it_was_pasted(self):
+        server = self.server()
+        traceback = 'Traceback (most recent call last):\r\n' + "".join(f'\tFile "<b>/srv/app/{number}.py", line {number}\r\n\t\tcall_{number}(é)\r\n' for number in range(40))
+        die(server.client, "q", 3, lambda number: ["no room", "ValueError:\tno\nroom", traceback][number])
+        kept = dict(server.client.execute_command("DQ.GET", "q", "job:2"))[b"reason"]
+        self.assertEqual(len(kept), 1024)
+        page = self.window()
+        board = self.board(server, "--allow-actions")
+        for pasted, ids in [
+            (traceback.replace("\r", "").expandtabs(), ["job:2"]),
+            (traceback[40:300], ["job:2"]),
+            ("ValueError:  no\n    room", ["job:1"]),
+            ("no\troom\n", ["job:0", "job:1"]),
+        ]:
+            page.goto(board.url + "jobs?queue=0:q&state=dead")
+            page.get_by_role("button", name="More filters").click()
+            page.get_by_label("Reason contains").fill(pasted)
+            page.keyboard.press("Enter")
+            expect(page.locator(".further [role=status]")).to_have_text(f"{len(ids)} found, all jobs searched.")
+            self.assertEqual(sorted(page.locator("tbody tr .f0").all_text_contents()), ids)
+        # As the page itself shows it, and on a second search.
+        page.get_by_role("link", name="job:1").click()
+        shown = page.locator(".facts dd").filter(has_text="ValueError").inner_text()
+        self.assertEqual(list(self.found(board, f"queue=0:q&reason={urllib.parse.quote(shown)}")), ["job%3A1"])
+        page.go_back()
+        expect(page.get_by_label("Reason contains")).to_have_value("no\troom\n")
+        # All that match are changed, and no other.
+        page.get_by_role("button", name="Retry all").click()
+        expect(page.get_by_role("dialog")).to_contain_text("2 jobs become ready now")
+        page.get_by_role("dialog").get_by_role("button", name="Retry them").click()
+        wait_until("they are ready", lambda: server.client.execute_command("DQ.LEN", "q", "READY") == 2)
+        self.assertEqual(page.wrong, [])
+
     def test_heavy_jobs_are_found_all_the_same(self):
         server = self.server()
         for number in range(30):

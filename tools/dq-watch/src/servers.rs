@@ -28,6 +28,8 @@ pub struct NodeState {
     pub topology: Option<Topology>,
     /// Whether all its databases have been searched once.
     pub complete: bool,
+    /// When they were last searched, since that: what is found from then on is new.
+    searched: Option<Instant>,
 }
 
 impl NodeState {
@@ -100,9 +102,11 @@ impl Servers {
                 }
             }
             News::Scanned { found, complete } => {
+                let since = state.searched.take();
+                state.searched = complete.then(Instant::now);
                 state.complete = complete;
                 for key in found {
-                    self.board.found(key, &node);
+                    self.board.began(key, &node, since);
                 }
             }
             News::Topology(topology) => self.hear_topology(&node, topology),

@@ -13,7 +13,7 @@ pub struct Filter {
     payload: Vec<u8>,
     group: Vec<u8>,
     label: Vec<u8>,
-    /// A part of the reason.
+    /// A part of the reason, as [`plain`] has it.
     reason: String,
     /// The reason as `reasons` words it.
     kind: String,
@@ -45,7 +45,7 @@ impl Filter {
             payload: word("payload").to_owned(),
             group: word("group").to_owned(),
             label: word("label").to_owned(),
-            reason: text("reason")?.to_owned(),
+            reason: plain(text("reason")?.as_bytes()),
             kind: text("kind")?.to_owned(),
             older_ms,
             result: word("result").to_owned(),
@@ -152,7 +152,10 @@ impl Filter {
     /// Of the part of the reason the longest word that the server's bytes have as well: what was escaped, and how many
     /// spaces stand between words, only this program knows.
     fn longest_word(&self) -> Option<&str> {
-        let words = self.reason.split_ascii_whitespace();
+        let begins = self.reason.char_indices();
+        let head = begins.take_while(|(at, _)| *at < SURELY_KEPT).last();
+        let end = head.map_or(0, |(at, letter)| at + letter.len_utf8());
+        let words = self.reason[..end].split_whitespace();
         words
             .filter(|word| !word.contains(['\\', '…']))
             .max_by_key(|word| word.len())
@@ -164,8 +167,7 @@ impl Filter {
         let of_label = || job.label() == Some(self.label.as_slice());
         let result = || job.result.as_ref().map(|cut| cut.bytes.as_slice());
         let of_result = || contains(result().unwrap_or_default(), &self.result);
-        let reason = || job.reason.as_deref().map(escape::line);
-        let for_reason = || reason().is_some_and(|it| spaced(&it).contains(&spaced(&self.reason)));
+        let for_reason = || job.reason.as_deref().is_some_and(|it| self.has_reason(it));
         let of_kind = || reasons::of(job.reason.as_deref()) == self.kind;
         self.state.is_none_or(|state| state.word() == job.state)
             && contains(&job.id, &self.id)
@@ -181,6 +183,17 @@ impl Filter {
                 let since = job.since_ms();
                 since.is_some_and(|since| now_ms.saturating_sub(since) >= ms as i64)
             })
+    }
+
+    /// Of a reason that the server has cut, also if more than the rest of it is asked for.
+    fn has_reason(&self, kept: &[u8]) -> bool {
+        let is_cut = || kept.len() >= KEPT_AT_LEAST;
+        let begins = || {
+            let broken = kept.utf8_chunks().last().map_or(0, |it| it.invalid().len());
+            let begin = plain(&kept[..kept.len() - broken]);
+            !begin.is_empty() && self.reason.starts_with(&begin)
+        };
+        plain(kept).contains(&self.reason) || (is_cut() && begins())
     }
 
     /// The filter as the audit log has it.
@@ -207,10 +220,33 @@ impl Filter {
     }
 }
 
-/// As a page shows it, from which reasons are copied: a row of spaces is one.
-fn spaced(text: &str) -> String {
-    text.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
+/// A reason as it is compared, so that it is found as it is copied from a page, a terminal or a log: what cannot be seen is
+/// escaped, and a row of blanks, line ends among them, is one space.
+fn plain(reason: &[u8]) -> String {
+    let mut text = escape::line(reason);
+    if text.contains('\\') {
+        BLANKS.iter().for_each(|it| text = text.replace(it, " "));
+    }
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
+
+/// Blanks that are escaped where they are shown in one line.
+const BLANKS: [&str; 8] = [
+    r"\n",
+    r"\r",
+    r"\t",
+    r"\x0b",
+    r"\x0c",
+    r"\u{85}",
+    r"\u{2028}",
+    r"\u{2029}",
+];
+
+/// The server keeps 1024 bytes of a reason. A library that cuts it before does so between two letters.
+const KEPT_AT_LEAST: usize = 1024 - 3;
+
+/// So much of a longer text is in what the server has kept, however many blanks were taken out here.
+const SURELY_KEPT: usize = 256;
 
 fn some(part: &[u8]) -> Option<&[u8]> {
     (!part.is_empty()).then_some(part)
@@ -257,6 +293,46 @@ mod tests {
     }
 
     #[test]
+    fn a_reason_is_found_as_it_was_pasted() {
+        let found = |kept: &[u8], pasted: &'static str| {
+            let filter = filter(&[("reason", pasted)]).unwrap();
+            let asked = filter.longest_word().unwrap_or_default().as_bytes();
+            let reason = Some(kept.to_vec());
+            let job = Job {
+                reason,
+                ..Job::default()
+            };
+            // The server applies its part first.
+            contains(kept, asked) && filter.fits(&job, 0)
+        };
+        let kept =
+            b"Traceback:\r\n\tFile \"a.py\"\x0b\xe2\x80\xa8ValueError: no\x1b[31m \xff room\n";
+        for pasted in [
+            "Traceback:\n\tFile \"a.py\"",
+            "Traceback:\r\n        File \"a.py\"\n",
+            "  Traceback: File \"a.py\" ValueError: no\u{1b}[31m",
+            r#"Traceback:\r\n\tFile "a.py"\x0b\u{2028}ValueError: no\x1b[31m \xff room"#,
+        ] {
+            assert!(found(kept, pasted), "{pasted}");
+        }
+        assert!(!found(b"no File here", "File\thers"));
+        // What the server has cut, in the middle of a letter, is known by its beginning.
+        let line = "line of a long traceback \u{e9}\u{e9}\u{e9},\n    ";
+        let whole: &str = line.repeat(40).leak();
+        let longest: &str = format!("{whole}{}", "w".repeat(300)).leak();
+        for end in 1021..=1024 {
+            let cut = &whole.as_bytes()[..end];
+            for pasted in [whole, longest, &whole[..900]] {
+                assert!(found(cut, pasted), "{end}");
+            }
+        }
+        assert!(
+            !found(&whole.as_bytes()[..500], whole),
+            "the server keeps more"
+        );
+    }
+
+    #[test]
     fn the_server_is_asked_for_what_it_can_tell() {
         let mut scan = redis::cmd("DQ.SCAN");
         let words = [
@@ -269,6 +345,9 @@ mod tests {
             ("reason", r"no  room* \x00in"),
         ];
         filter(&words).unwrap().scan(&mut scan);
+        let mut none = redis::cmd("DQ.SCAN");
+        filter(&[]).unwrap().scan(&mut none);
+        assert_eq!(none.args_iter().count(), 1, "nothing is left out");
         let words = scan.args_iter().map(|word| match word {
             redis::Arg::Simple(bytes) => String::from_utf8_lossy(bytes).into_owned(),
             _ => String::new(),

@@ -8,12 +8,13 @@ use dq_watch::model::QueueKey;
 use dq_watch::read::acts::{Act, Job, NewRule, OnJob};
 use dq_watch::read::cli;
 use dq_watch::read::detail::State as JobState;
+use dq_watch::read::reply;
 use dq_watch::read::shares::OnGroup;
 use dq_watch::text::escape;
 use serde::Deserialize;
 use serde_json::{json, Value};
 
-use super::site::Shared;
+use super::site::{Shared, Site};
 use crate::audit::record;
 use crate::board::Board;
 use crate::core::access::{Role, Visitor};
@@ -272,14 +273,8 @@ impl Asked {
         let mut scan = redis::cmd("DQ.SCAN");
         scan.arg(&key.name).arg(0).arg("COUNT").arg(STEP);
         filter.scan(&mut scan);
-        let select = (key.db != 0).then(|| format!("SELECT {}", key.db));
         let here = QueueKey::new(0, key.name.clone());
-        let lines = [cli::line(&scan), act.for_cli(&here)];
-        Ok(select
-            .into_iter()
-            .chain(lines)
-            .collect::<Vec<_>>()
-            .join("\n"))
+        Ok(cli::in_db(key.db, [cli::line(&scan), act.for_cli(&here)]))
     }
 
     pub fn filter(&self) -> Result<Filter, Failure> {
@@ -428,16 +423,40 @@ fn asked(body: &Bytes) -> Result<(Asked, QueueKey, Act), Failure> {
     Ok((asked, key, act))
 }
 
-/// The commands that an action would send; they are not sent.
-pub async fn commands(body: Bytes) -> Response {
-    let lines = read(&body).and_then(|(asked, key)| match asked.filter.is_empty() {
-        true => Ok(asked.act()?.for_cli(&key)),
-        false => asked.for_cli(&key),
-    });
-    match lines {
+/// The commands that an action would send; they are not sent. Those of a script that only the server can tell come with
+/// the script.
+pub async fn commands(
+    State(site): Shared,
+    Extension(visitor): Extension<Visitor>,
+    body: Bytes,
+) -> Response {
+    match told(&site, &visitor, &body).await {
         Err(failure) => failure.into_response(),
-        Ok(lines) => json_text(json!({ "commands": lines }).to_string()),
+        Ok(told) => json_text(told.to_string()),
     }
+}
+
+async fn told(site: &Site, visitor: &Visitor, body: &Bytes) -> Result<Value, Failure> {
+    let (asked, key) = read(body)?;
+    if !asked.filter.is_empty() {
+        return Ok(json!({ "commands": asked.for_cli(&key)? }));
+    }
+    let act = asked.act()?;
+    let sent = act.for_cli(&key);
+    let Some(ask) = act.ask_command(&key.name) else {
+        return Ok(json!({ "commands": sent }));
+    };
+    may_act(visitor).and_then(|()| asked.is_shown(&site.board, &key))?;
+    let values = site.board.connections.ask(key.clone(), vec![ask]).await?;
+    let words = values.first().and_then(reply::array).unwrap_or_default();
+    let words: Vec<Vec<u8>> = words.iter().filter_map(reply::bytes).collect();
+    let Some((name, rest)) = words.split_first() else {
+        return Ok(json!({ "commands": sent }));
+    };
+    let mut command = redis::Cmd::new();
+    command.arg(name).arg(rest);
+    let line = cli::in_db(key.db, [cli::line(&command)]);
+    Ok(json!({ "commands": line, "script": sent }))
 }
 
 /// Carries out an action if the visitor may, and records it whatever its result.

@@ -224,8 +224,8 @@ impl History {
         Ok(self.file.as_ref().ok_or(CLOSED)?.begin_read()?)
     }
 
-    /// Records what the last minutes brought, once a minute is over. Of a queue that is new only its totals are noted:
-    /// what they grew by is not known.
+    /// Records what the last minutes brought, once a minute is over. Of a queue that the board did not see begin only its
+    /// totals are noted: what they grew by is not known.
     pub fn tick<'a>(
         &mut self,
         rows: impl Iterator<Item = &'a Row>,
@@ -236,8 +236,8 @@ impl History {
         }
         for row in rows {
             if let (Some(stats), false) = (&row.stats, self.told.contains_key(&row.key)) {
-                let now = (stats.totals, stats.lateness.clone());
-                self.told.insert(row.key.clone(), now);
+                let first = first_told(row).unwrap_or((stats.totals, stats.lateness.clone()));
+                self.told.insert(row.key.clone(), first);
             }
         }
         Ok(())
@@ -253,7 +253,8 @@ impl History {
         for row in rows {
             let Some(stats) = &row.stats else { continue };
             let now = (stats.totals, stats.lateness.clone());
-            if let Some(old) = self.told.get(&row.key) {
+            let first = first_told(row);
+            if let Some(old) = self.told.get(&row.key).or(first.as_ref()) {
                 let slot = Slot::between(old, stats);
                 if !slot.is_empty() {
                     grown.push((name(&row.key), slot));
@@ -468,6 +469,11 @@ impl History {
     }
 }
 
+/// What a queue had done when the board saw that it was not there yet.
+fn first_told(row: &Row) -> Option<Told> {
+    row.new_since.map(|_| Told::default())
+}
+
 fn read_alert((taken, text): (bool, &str)) -> serde_json::Result<(bool, Alert)> {
     Ok((taken, serde_json::from_str(text)?))
 }
@@ -591,6 +597,20 @@ mod tests {
             .unwrap();
         assert_eq!(parts.delivered.iter().sum::<f64>().round(), 30.0);
         assert_eq!(parts.delivered[58], 0.0, "in the last part");
+    }
+
+    #[test]
+    fn a_queue_that_the_board_saw_begin_counts_from_nothing() {
+        let start = 1_795_478_400_000;
+        for first in [start + 1000, start + MINUTE_MS] {
+            let mut history = History::open(None, start).unwrap();
+            let mut new = row("q", 20);
+            new.new_since = Some(std::time::Instant::now());
+            history.tick([new].iter(), first).unwrap();
+            let later = start + 2 * MINUTE_MS;
+            history.tick([row("q", 25)].iter(), later).unwrap();
+            assert_eq!(sums(&history, later, HOUR_MS).0, 25.0);
+        }
     }
 
     #[test]

@@ -121,6 +121,8 @@ impl Found {
             let run = last.and_then(|last| last.jobs.get(id));
             shown["last"] = run.map(wire::found).into();
             shown["unsearched"] = last.is_some_and(|last| last.is_part).into();
+            let keeps = last.and_then(|last| last.keeps);
+            shown["keeps"] = job.keep_ms().map_or(keeps, |ms| Some(ms > 0)).into();
             self.jobs.push(shown);
         }
         Ok(())
@@ -132,6 +134,8 @@ struct Runs {
     jobs: HashMap<Vec<u8>, Job>,
     /// The queue keeps more jobs than were searched.
     is_part: bool,
+    /// Whether the queue keeps done jobs. None: the user may not read its settings.
+    keeps: Option<bool>,
 }
 
 async fn last_runs(board: &Arc<Board>, key: &QueueKey) -> Result<Runs, Failure> {
@@ -157,7 +161,14 @@ async fn last_runs(board: &Arc<Board>, key: &QueueKey) -> Result<Runs, Failure> 
         .into_iter()
         .filter_map(|job| Some((occurrence(&job.id)?.0.to_owned(), job)));
     let jobs = named.collect();
-    Ok(Runs { jobs, is_part })
+    let settings = redis::cmd("DQ.CFGGET").arg(&key.name).to_owned();
+    let values = board.connections.ask(key.clone(), vec![settings]).await?;
+    let keeps = values.first().and_then(reply::settings);
+    Ok(Runs {
+        jobs,
+        is_part,
+        keeps: keeps.map(|it| it.keeps_done()),
+    })
 }
 
 /// `report@1795160079790`: an occurrence that is kept.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use dq_watch::read::detail::{After, Job, State};
+use dq_watch::read::detail::{After, Job, Settings, State};
 use dq_watch::read::reply;
 use dq_watch::text::escape;
 use serde_json::{json, Value as Json};
@@ -38,6 +38,8 @@ struct Seen {
     read: HashSet<Id>,
     /// Which group a job waits for.
     after_group: HashMap<Id, Vec<u8>>,
+    /// Groups with a job that itself says for how long it is kept.
+    keeping: HashSet<Vec<u8>>,
 }
 
 impl Seen {
@@ -46,6 +48,9 @@ impl Seen {
         self.read.insert(job.id.clone());
         if let Some(After::Group(name)) = &job.after {
             self.after_group.insert(job.id.clone(), name.clone());
+        }
+        if let (Some(group), Some(_)) = (&job.group, job.keep_ms()) {
+            self.keeping.insert(group.clone());
         }
     }
 }
@@ -140,16 +145,38 @@ async fn batches(
         left.arg(&key.name).arg("GROUP").arg(*group);
         [left, kept(State::Dead), kept(State::Done)]
     });
-    let values = board.connections.ask(key.clone(), gets.collect()).await?;
+    let about = |name: &str| redis::cmd(name).arg(&key.name).to_owned();
+    let of_queue = [about("DQ.CFGGET"), about("DQ.LEN").arg("DONE").to_owned()];
+    let asked = of_queue.into_iter().chain(gets);
+    let values = board.connections.ask(key.clone(), asked.collect()).await?;
+    let (of_queue, values) = values.split_at(2);
+    let is_kept = is_all_kept(reply::settings(&of_queue[0]), reply::int(&of_queue[1]));
     let batch = |((id, group), values): (&(&Id, &Vec<u8>), &[redis::Value])| {
-        let ids = |value| reply::array(reply::array(value)?.get(1)?);
-        let count = |value| ids(value).map_or(0, <[redis::Value]>::len);
+        let parts = |value| reply::array(value).unwrap_or_default();
+        let count = |value| {
+            parts(value)
+                .get(1)
+                .and_then(reply::array)
+                .map_or(0, <[redis::Value]>::len)
+        };
+        let is_whole = |value| parts(value).first().and_then(reply::text).as_deref() == Some("0");
+        let is_known =
+            is_kept && !seen.keeping.contains(*group) && values[1..].iter().all(is_whole);
         json!({
             "name": escape::name(group), "id": wire::encoded(group), "then": wire::named(id),
             "left": reply::int(&values[0]),
             "dead": count(&values[1]),
             "done": count(&values[2]),
+            "known": is_known,
         })
     };
     Ok(waits.iter().zip(values.chunks(3)).map(batch).collect())
+}
+
+/// Whether every job that was done is still there: nothing but their number limits them, and that not yet.
+fn is_all_kept(settings: Option<Settings>, done: Option<i64>) -> bool {
+    let Some((settings, done)) = settings.zip(done) else {
+        return false;
+    };
+    settings.donettl_ms == 0 && settings.donebytes == 0 && done < settings.donelen as i64
 }

@@ -7,7 +7,7 @@ use wildmatch::WildMatch;
 
 use super::column::{Column, Now};
 use super::row::Row;
-use super::stats::{Stats, DEAD};
+use super::stats::{Stats, ADDED, DEAD};
 use super::QueueKey;
 use crate::text::escape;
 
@@ -51,9 +51,17 @@ impl Board {
 
     /// Records that this node has the queue.
     pub fn found(&mut self, key: QueueKey, node: &str) {
-        let row = self.rows.entry(key);
-        row.or_insert_with_key(|key| Row::new(key.clone(), node))
-            .node = node.to_owned();
+        self.began(key, node, None);
+    }
+
+    /// As `found`, of a queue that was not there at that time if it was not known.
+    pub fn began(&mut self, key: QueueKey, node: &str, since: Option<Instant>) {
+        let new = |key: &QueueKey| {
+            let mut row = Row::new(key.clone(), node);
+            row.new_since = since;
+            row
+        };
+        self.rows.entry(key).or_insert_with_key(new).node = node.to_owned();
     }
 
     pub fn read(
@@ -65,9 +73,24 @@ impl Board {
         interval: Duration,
     ) {
         self.found(key.clone(), node);
+        let is_new = |row: &&Row| row.new_since.is_some() && row.stats.is_none();
+        let was_renamed = self.row(key).filter(is_new).is_some() && self.goes_on(&stats);
         if let Some(row) = self.rows.get_mut(key) {
+            if was_renamed {
+                row.new_since = None;
+            }
             row.read(stats, at, interval);
         }
+    }
+
+    /// Whether these may be the totals of a queue that has just gone: RENAME and MOVE keep them.
+    fn goes_on(&self, stats: &Stats) -> bool {
+        let mut gone = self.rows.values().filter(|row| row.gone);
+        let goes_on = |old: &Stats| {
+            let mut both = old.totals.iter().zip(&stats.totals);
+            old.totals[ADDED] > 0 && both.all(|(old, new)| old <= new)
+        };
+        gone.any(|row| row.stats.as_ref().is_some_and(goes_on))
     }
 
     /// The row of a queue if this node has it: what other nodes report about it does not count.
@@ -236,6 +259,27 @@ mod tests {
         );
         assert_eq!(shown(&board, Column::Queue, false, r"\x01"), [r"Zoo\x01"]);
         assert!(shown(&board, Column::Queue, false, "none").is_empty());
+    }
+
+    #[test]
+    fn a_new_queue_counts_from_nothing_and_a_renamed_one_goes_on() {
+        let (second, start) = (Duration::from_secs(1), Instant::now());
+        let mut board = Board::default();
+        let stats = |added: u64| {
+            let mut stats = Stats::default();
+            stats.totals[ADDED] = added;
+            stats
+        };
+        let [new, old, renamed] = ["new", "old", "renamed"].map(|name| QueueKey::new(0, name));
+        board.began(new.clone(), "a", Some(start));
+        board.read(&new, "a", stats(20), start + 2 * second, second);
+        board.read(&old, "a", stats(900), start, second);
+        board.vanished(&old, "a");
+        board.began(renamed.clone(), "a", Some(start));
+        board.read(&renamed, "a", stats(901), start + second, second);
+        let added = |key| board.row(key).map(|row| row.history.added.values());
+        assert_eq!(added(&new), Some(vec![10.0; 2]));
+        assert_eq!(added(&renamed), Some(Vec::new()));
     }
 
     #[test]

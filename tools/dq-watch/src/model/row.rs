@@ -24,6 +24,8 @@ pub struct Row {
     /// The lateness between the last two readings with deliveries in between, and when that was.
     pub late: Option<(Histogram, Instant)>,
     read_at: Option<Instant>,
+    /// When the queue was not there yet, if that was seen: then its totals have grown since.
+    pub new_since: Option<Instant>,
     /// Its key is gone: the row is shown a little longer, in case the queue comes back.
     pub gone: bool,
     /// The server's error, if it refuses to give figures.
@@ -83,6 +85,7 @@ impl Row {
             history: History::default(),
             late: None,
             read_at: None,
+            new_since: None,
             gone: false,
             refusal: None,
         }
@@ -93,7 +96,10 @@ impl Row {
     pub fn read(&mut self, stats: Stats, at: Instant, interval: Duration) {
         self.gone = false;
         self.refusal = None;
-        if let (Some(old), Some(old_at)) = (&self.stats, self.read_at) {
+        let nothing = Stats::default();
+        let before = self.stats.as_ref().zip(self.read_at);
+        let begun = self.new_since.map(|since| (&nothing, since));
+        if let Some((old, old_at)) = before.or(begun) {
             let elapsed = at.saturating_duration_since(old_at);
             // Two readings close together (after an action) give no rate.
             if elapsed < interval / 4 {
@@ -129,6 +135,9 @@ impl Row {
 
     pub fn vanish(&mut self) {
         self.gone = true;
+        if self.stats.is_none() {
+            self.new_since = Some(Instant::now());
+        }
         self.stats = self.stats.take().map(|old| Stats {
             jobs: Default::default(),
             next_due: None,
@@ -237,6 +246,22 @@ mod tests {
         row.read(stats(137), start + second * 53 / 10, second);
         let last = row.history.delivered.values()[4];
         assert_eq!((last * 1000.0).round(), 7000.0, "what was counted");
+    }
+
+    #[test]
+    fn what_a_new_queue_did_before_it_was_read_counts() {
+        let second = Duration::from_secs(1);
+        let start = Instant::now();
+        let mut row = Row::new(QueueKey::new(0, "q"), "node");
+        row.new_since = Some(start);
+        row.read(stats(30), start + 10 * second, second);
+        assert_eq!(row.history.delivered.values(), [3.0; 10]);
+        row.read(stats(35), start + 11 * second, second);
+        assert_eq!(row.rates[DELIVERED], 5.0);
+        // One that was asked for by its name before it was there.
+        let mut named = Row::new(QueueKey::new(0, "q"), "node");
+        named.vanish();
+        assert!(named.new_since.is_some());
     }
 
     #[test]

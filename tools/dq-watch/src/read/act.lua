@@ -59,7 +59,7 @@ local function move(id)
         if ms < 1 then why = 'its TTL has ended' return nil end
         words[#words + 1], words[#words + 2] = 'TTL', ms
     end
-    local added = again(KEYS[2], id, job, words)
+    local added = redis.pcall(unpack(again(KEYS[2], id, job, words)))
     if not added then why = 'its id is taken there' return nil end
     if type(added) == 'table' and added.err then return added.err end
     if not waited and is_awaited(id) then

@@ -165,7 +165,7 @@ impl Act {
                 id,
                 payload: None,
                 rule,
-            } => script(RULE, key, key).arg(id).arg(rule.words()).to_owned(),
+            } => new_rule(key, id, "do", rule),
             Act::Rule {
                 id,
                 payload: Some(payload),
@@ -208,19 +208,28 @@ impl Act {
 
     /// The commands as lines for the prompt of redis-cli, without comparing states; of very many only the first.
     pub fn for_cli(&self, key: &QueueKey) -> String {
-        let mut lines = Vec::new();
-        if key.db != 0 {
-            lines.push(format!("SELECT {}", key.db));
-        }
         let mut commands = match self {
             Act::OnJobs { what, jobs } => what.plain(&key.name, jobs),
             _ => self.commands(&key.name, &[]),
         };
-        lines.extend(commands.by_ref().take(CLI_LINES).map(|it| cli::line(&it)));
+        let first = commands.by_ref().take(CLI_LINES);
+        let mut lines: Vec<String> = first.map(|it| cli::line(&it)).collect();
         if commands.next().is_some() {
             lines.push("# and more of these".to_owned());
         }
-        lines.join("\n")
+        cli::in_db(key.db, lines)
+    }
+
+    /// Asks for the command that a script makes of a job, without carrying it out. None: what is sent says it itself.
+    pub fn ask_command(&self, key: &[u8]) -> Option<redis::Cmd> {
+        match self {
+            Act::Rule {
+                id,
+                payload: None,
+                rule,
+            } => Some(new_rule(key, id, "tell", rule)),
+            _ => None,
+        }
     }
 
     /// Carries it out. The outer `Err` is a lost connection, the inner one the server's refusal.
@@ -390,6 +399,11 @@ fn without_eval(error: String) -> String {
         true => NO_EVAL.to_owned(),
         false => error,
     }
+}
+
+fn new_rule(key: &[u8], id: &[u8], what: &str, rule: &NewRule) -> redis::Cmd {
+    let mut script = script(RULE, key, key);
+    script.arg(id).arg(what).arg(rule.words()).to_owned()
 }
 
 fn script(text: &str, from: &[u8], to: &[u8]) -> redis::Cmd {

@@ -7,7 +7,7 @@ local function read(id, ...)
     return job
 end
 
--- Adds a job once more with all its options but due and TTL, and these words. Returns the id, nil where it was refused, or an error.
+-- The command that adds a job once more with all its options but due and TTL, and these words.
 local function again(to, id, job, words)
     local add = {'DQ.ADD', to, id, job['payload']}
     local function give(...)
@@ -24,7 +24,7 @@ local function again(to, id, job, words)
         if job[name] then give(string.upper(name), job[name]) end
     end
     give(unpack(words))
-    return redis.pcall(unpack(add))
+    return add
 end
 
 -- How long until the job's TTL ends.

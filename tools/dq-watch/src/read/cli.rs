@@ -4,6 +4,13 @@ use std::fmt::Write;
 
 use redis::{Arg, Cmd};
 
+/// Lines that are typed one after another, in this database.
+pub fn in_db(db: u32, lines: impl IntoIterator<Item = String>) -> String {
+    let select = (db != 0).then(|| format!("SELECT {db}"));
+    let all = select.into_iter().chain(lines);
+    all.collect::<Vec<_>>().join("\n")
+}
+
 /// Quotes words, and escapes in them all but harmless letters: an id pasted into a shell by mistake runs nothing there.
 pub fn line(command: &Cmd) -> String {
     let words = command.args_iter().map(|word| match word {

@@ -254,6 +254,15 @@ impl Job {
         }
     }
 
+    /// For how long it is kept when it is done, if that was said of it.
+    pub fn keep_ms(&self) -> Option<u64> {
+        let mut said = self.said.iter().filter(|said| said.name == "keep");
+        match said.next()?.value {
+            said::Value::Millis(ms) => Some(ms),
+            _ => None,
+        }
+    }
+
     /// The instant by which jobs of its state are listed.
     pub fn at_ms(&self) -> Option<i64> {
         match self.state.as_str() {

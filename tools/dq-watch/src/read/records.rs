@@ -33,6 +33,13 @@ pub struct Settings {
     pub why: Option<Why>,
 }
 
+impl Settings {
+    /// Whether done jobs are kept that do not say it themselves (KEEP).
+    pub fn keeps_done(&self) -> bool {
+        self.donelen > 0 || self.donettl_ms > 0 || self.donebytes > 0
+    }
+}
+
 /// A group as DQ.GROUPS lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
@@ -115,7 +122,7 @@ impl Attempt {
         let how = match self.how.as_str() {
             "nacked" => "failed",
             "fatal" => "failed for good",
-            "timeout" => "its lease ended",
+            "timeout" => "timed out: its lease ended",
             other => other,
         };
         match &self.reason {
