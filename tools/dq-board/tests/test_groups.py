@@ -47,6 +47,23 @@ class Groups(BoardTest):
         expect(page.locator("tbody tr")).to_have_count(5)
         self.assertEqual(page.wrong, [])
 
+    def test_what_holds_them_now(self):
+        server = self.server()
+        say = server.client.execute_command
+        say("DQ.CFGSET", "q", "GROUPMAX", 2, "GROUPRATE", 5, HOUR)
+        for group, ids in [("acme", "ab"), ("beta", "cde")]:
+            for id in ids:
+                say("DQ.ADD", "q", id, "x", "GROUP", group)
+            say("DQ.PAUSE", "q", "GROUP", group)
+        page = self.window()
+        page.goto(self.board(server).url + "queue?queue=0:q")
+        why = page.locator(".why")
+        expect(why).to_have_text("5 jobs are ready; their groups are paused")
+        say("DQ.RESUME", "q", "GROUP", "beta")
+        say("DQ.POP", "q", "COUNT", 2, "TTR", HOUR)
+        expect(why).to_contain_text("3 jobs are ready; their groups are paused, or at GROUPMAX 2; the next lease ends in ")
+        self.assertEqual(page.wrong, [])
+
     def test_actions_on_one(self):
         server = self.filled()
         say = server.client.execute_command

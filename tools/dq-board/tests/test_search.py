@@ -4,6 +4,7 @@ import json
 import re
 import urllib.parse
 
+import redis
 from playwright.sync_api import expect
 from support import HOSTILE, HOUR, BoardTest, ask, die, key, post, wait_until
 
@@ -224,16 +225,32 @@ class Scale(BoardTest):
         page.reload()
         expect(verdict).to_contain_text("a second: this peak is cleared by")
         page.goto(board.url + "queue?queue=0:q")
-        client.execute_command("DQ.POP", "q", "TTR", HOUR)
+        worker = redis.Redis(port=server.port, single_connection_client=True)
+        worker.execute_command("DQ.POP", "q", "TTR", HOUR)
         client.execute_command("DQ.ADD", "q", "another", "x")
         expect(verdict).to_contain_text("a second: this peak is cleared by")
-        self.assertIs(json.loads(ask(board.url + "api/scale?queue=q&per=10")[2])["attended"], True)
-        # A lease is held, and nobody asks: the second job has waited for longer than a second.
-        expect(verdict).to_contain_text("the longest wait is")
-        page.goto(self.board(server).url + "queue?queue=0:q")
-        expect(page.locator(".why")).to_have_text("1 job is ready, and no client asks for any")
+        # Another board has not seen the delivery, but the worker is connected: all say so.
+        board = self.board(server)
+        scale = lambda: json.loads(ask(board.url + "api/scale?queue=q&per=10")[2])["attended"]  # noqa: E731
+        first = self.window()
+        first.goto(board.url)
+        page.goto(board.url + "queue?queue=0:q")
+        expect(page.locator(".why")).to_have_text("1 job is ready; all workers are busy")
+        expect(verdict).to_contain_text("a second: this peak is cleared by")
+        expect(first.locator(".needy li")).to_contain_text("1 job is ready; all workers are busy")
+        wait_until("the queue is read", scale)
+        # The lease outlives it.
+        worker.close()
+        expect(page.locator(".why")).to_contain_text("1 job is ready, and no client asks for any; the next lease ends in 59 min")
         expect(verdict).to_have_text("no client asks for jobs (1 reserved): nothing is delivered until one does.")
-        self.assertEqual(page.wrong, [])
+        expect(first.locator(".needy li")).to_contain_text("1 job is ready, and no client asks for any")
+        self.assertIs(scale(), False)
+        # A worker between two short jobs.
+        client.execute_command("DQ.ADD", "q", "short", "x", "PRIORITY", -1)
+        client.execute_command("DQ.POP", "q", "ID", "short", "NOACK")
+        expect(page.locator(".why")).to_have_text("1 job is ready; all workers are busy")
+        wait_until("the delivery is seen", scale)
+        self.assertEqual(page.wrong + first.wrong, [])
 
     def test_the_workers_are_those_that_were_measured(self):
         server = self.server()

@@ -82,7 +82,7 @@ fn queue(key: &QueueKey, value: &Value, now: i64) -> Option<Json> {
 pub fn why(desk: &mut Desk, given: &Given) -> Result<Json, String> {
     let key = desk.key(given)?;
     let id = given.text("id").map(|_| given.bytes("id")).transpose()?;
-    let of = id.as_deref().map_or(Of::QueueAndGroups, Of::Job);
+    let of = id.as_deref().map_or(Of::Queue, Of::Job);
     let (said, now) = desk.reach.explain(&key, of)?;
     let said = said.ok_or_else(|| none("queue or job"))?;
     let reason = |it: &Reason| json!({ "code": it.code, "number": it.number, "until": it.until_ms.map(instant) });
@@ -152,7 +152,9 @@ pub fn job(desk: &mut Desk, given: &Given) -> Result<Json, String> {
     let longest = if desk.payloads { PAYLOAD_MAX } else { 0 };
     let mut commands = vec![detail::get(&key.name, &id, longest)];
     commands.extend(why::commands(&key.name, Of::Job(&id)));
-    let (values, now) = desk.reach.look(&key, commands)?;
+    let (mut values, now) = desk.reach.look(&key, commands)?;
+    let more = why::more(&key.name, values.get(1..).unwrap_or_default());
+    values.extend(desk.reach.look(&key, more)?.0);
     let job = reply::job(answered(&values)?, longest).ok_or_else(|| none("queue or job"))?;
     let mut shown = shown(&job);
     if let Ok(Some(why)) = why::read(&values[1..], Of::Job(&id), None) {

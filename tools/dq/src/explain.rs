@@ -22,7 +22,7 @@ pub fn run(args: &Args) -> Result<bool, String> {
     let key = QueueKey::new(target.db(), args.queue.as_bytes());
     let of = match &args.id {
         Some(id) => Of::Job(id.as_bytes()),
-        None => Of::QueueAndGroups,
+        None => Of::Queue,
     };
     match Reach::new(target, Scope::default()).explain(&key, of)? {
         (Some(why), now) => print(&format!("{}\n", why.line(now))).map(|()| true),

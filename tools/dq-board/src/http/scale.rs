@@ -51,7 +51,7 @@ async fn wanted(site: &Site, query: &str) -> Result<Value, Failure> {
         "ready": load.ready,
         "reserved": load.reserved,
         "coming": load.coming,
-        "attended": site.board.reader.of_row(&key, Row::is_attended),
+        "attended": views::attended(&site.board, &key).await?,
         "per": each,
         "ahead": ahead,
     }))

@@ -57,7 +57,7 @@ impl Known {
 
 pub async fn flow(board: &Arc<Board>, question: Question) -> Result<Json, Failure> {
     let id = question.bytes("id").to_vec();
-    let Found::Job(job) = asked::detail(board, &question, Part::Job(id)).await? else {
+    let Found::Job(job) = asked::detail(board, &question.key, Part::Job(id)).await? else {
         return Ok(json!({ "columns": [], "edges": [] }));
     };
     let mut known = Known::default();

@@ -10,7 +10,7 @@ use dq_watch::text::escape;
 use redis::Value;
 use serde_json::{json, Value as Json};
 
-use super::asked::{about, refusal, strange};
+use super::asked::{about, attended, refusal, strange};
 use crate::board::Board;
 use crate::core::failure::Failure;
 use crate::core::history::Parts;
@@ -138,7 +138,7 @@ pub async fn forecast(board: &Arc<Board>, question: Question) -> Result<Json, Fa
         "known": past.known,
         "wrong": wrong.map(|error| escape::line(error.as_bytes())),
         "since": board.since_ms,
-        "asked": board.reader.of_row(&question.key, Row::is_asked),
+        "asked": attended(board, &question.key).await?,
         "shifts": shifts(board, &question.key, range.from_ms, now),
         "measured": board.reader.measured(&question.key).map(wire::measured),
         "unseen": board.reader.of_row(&question.key, Row::is_unseen),

@@ -63,7 +63,7 @@ pub async fn groups(board: &Arc<Board>, question: Question) -> Result<Json, Fail
     });
     let groups: Vec<Json> = shown.collect();
     let more = (cursor != "0").then_some(cursor);
-    let settings = settings(board, &question).await?;
+    let settings = settings(board, &question.key).await?;
     Ok(json!({
         "groups": groups, "seen": seen, "more": more, "settings": settings,
         "sample": sample.is_part.then_some(SAMPLE), "weight": sample.weight,
@@ -120,7 +120,7 @@ async fn sample(board: &Arc<Board>, question: &Question) -> Result<Sample, Failu
             count: SAMPLE,
             read: true,
         };
-        let Found::Read(jobs, read) = detail(board, question, part).await? else {
+        let Found::Read(jobs, read) = detail(board, &question.key, part).await? else {
             continue;
         };
         sample.is_part |= jobs.len() == SAMPLE;

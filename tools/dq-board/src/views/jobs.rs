@@ -10,7 +10,7 @@ use dq_watch::read::reply;
 use dq_watch::text::escape;
 use serde_json::{json, Value as Json};
 
-use super::asked::{about, detail, refusal};
+use super::asked::{about, detail, refusal, told};
 use super::walk::{walk, Enough, Reading};
 use crate::board::Board;
 use crate::core::failure::Failure;
@@ -43,7 +43,7 @@ pub async fn jobs(board: &Arc<Board>, question: Question) -> Result<Json, Failur
         count: PAGE,
         read: false,
     };
-    let found = detail(board, &question, part).await?;
+    let found = detail(board, &question.key, part).await?;
     let mut weight = found.weight();
     let Found::Jobs(mut found) = found else {
         return Ok(json!({ "jobs": [], "more": null, "weight": 0 }));
@@ -102,12 +102,13 @@ async fn newest_dead(board: &Arc<Board>, key: &QueueKey) -> Result<Page, Failure
 
 pub async fn job(board: &Arc<Board>, question: Question) -> Result<Json, Failure> {
     let id = question.bytes("id").to_vec();
-    let found = detail(board, &question, Part::Job(id)).await?;
+    let found = detail(board, &question.key, Part::Job(id)).await?;
     Ok(match found {
         Found::Job(mut job) => {
             tell_deaths(board, &question.key, &mut job).await?;
             let now = board.reader.server_ms();
-            let why = job.why.as_ref().map(|why| why.line(now));
+            let why = job.why.as_ref();
+            let why = why.map(|why| told(board, &question.key, why));
             json!({ "job": wire::job(&job), "why": why, "now": now, "weight": job.weight() })
         }
         _ => json!({ "job": null }),

@@ -24,6 +24,7 @@ use crate::board::Board;
 use crate::core::failure::Failure;
 use crate::core::question::{Question, Words};
 use crate::core::wire;
+pub use asked::attended;
 pub use forecast::load;
 pub use walk::{step, walk, Reading, ALL_THAT_ONE_MAY};
 
@@ -65,10 +66,11 @@ pub async fn answer_of_all(
 }
 
 async fn queue(board: &Arc<Board>, question: Question) -> Result<Json, Failure> {
-    let Found::Settings(settings) = asked::detail(board, &question, Part::Settings).await? else {
+    let Found::Settings(settings) = asked::detail(board, &question.key, Part::Settings).await?
+    else {
         return Ok(json!({ "settings": null }));
     };
-    let now = board.reader.server_ms();
-    let why = settings.why.as_ref().map(|why| why.line(now));
+    let why = settings.why.as_ref();
+    let why = why.map(|why| asked::told(board, &question.key, why));
     Ok(json!({ "settings": wire::settings(&settings), "why": why }))
 }

@@ -18,7 +18,7 @@ const SHOWN: usize = 50;
 
 pub async fn waiters(board: &Arc<Board>, question: Question) -> Result<Json, Failure> {
     let id = question.bytes("id").to_vec();
-    let Found::Job(of) = asked::detail(board, &question, Part::Job(id)).await? else {
+    let Found::Job(of) = asked::detail(board, &question.key, Part::Job(id)).await? else {
         return Ok(json!({ "jobs": [], "count": 0, "seen": 0, "more": null, "callback": null }));
     };
     let (mut jobs, mut count, mut callback) = (Vec::new(), 0, None);

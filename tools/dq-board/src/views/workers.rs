@@ -25,7 +25,7 @@ pub async fn workers(board: &Arc<Board>, question: Question) -> Result<Json, Fai
         count: AT_WORK,
         read: true,
     };
-    let (found, mut read) = match detail(board, &question, part).await? {
+    let (found, mut read) = match detail(board, &question.key, part).await? {
         Found::Read(found, read) => (found, read),
         _ => Default::default(),
     };

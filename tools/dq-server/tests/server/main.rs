@@ -316,7 +316,7 @@ fn a_queue_is_explained_from_the_command_line() {
     }
     let (code, said, errors) = explain(&["mails"]);
     let of_groups =
-        "3 jobs are ready; their 2 groups are at GROUPMAX 1; the next lease ends in 1 h 2";
+        "3 jobs are ready; their groups are at GROUPMAX 1; the next lease ends in 1 h 2";
     assert!(code == 0 && said.starts_with(of_groups), "{said}{errors}");
     assert!(!said.contains('\n'), "{said}");
     let (code, said, _) = explain(&["mails", "a"]);

@@ -54,8 +54,9 @@ pub struct Measured {
 /// With fewer acknowledgements a mean says nothing.
 const MEASURED_FROM: f64 = 5.0;
 
-/// A worker may pause for so many bars before it asks again.
-const ASKED_FROM: usize = 10;
+/// While jobs are ready, deliveries since they became due say that clients take them: of so many bars at least, as a
+/// worker may pause before it asks again, and at most, as it may be gone by now.
+const ASKED: (usize, usize) = (10, 60);
 
 #[derive(Clone, Debug, Default)]
 pub struct Series(VecDeque<f64>);
@@ -186,23 +187,14 @@ impl Row {
         sum(&self.history.delivered) >= MEASURED_FROM && sum(&self.history.reserved) <= 0.0
     }
 
-    /// Whether a client waits for jobs, has one, or was delivered one in the time that the history holds.
-    pub fn is_attended(&self) -> bool {
-        self.jobs(RESERVED) > 0 || self.asks_since(HISTORY)
-    }
-
-    /// Whether a client waits for jobs, or was delivered one since the oldest ready job became due. A lease alone may be
-    /// that of a worker that is gone.
+    /// Whether a client waits for jobs, or was delivered one lately. If not, only the server can say whether the reserved
+    /// jobs are those of clients that are still there.
     pub fn is_asked(&self) -> bool {
         let oldest = self.stats.as_ref().and_then(|it| it.oldest_ready_ms);
-        let since = oldest.map_or(HISTORY, |ms| (ms / 1000) as usize);
-        self.asks_since(since.max(ASKED_FROM))
-    }
-
-    fn asks_since(&self, bars: usize) -> bool {
+        let since = oldest.map_or(HISTORY, |ms| ((ms / 1000) as usize).clamp(ASKED.0, ASKED.1));
         let waits = self.stats.as_ref().is_some_and(|it| it.waiting_clients > 0);
-        let delivered = self.history.delivered.0.iter().rev().take(bars);
-        waits || delivered.into_iter().any(|rate| *rate > 0.0)
+        let mut delivered = self.history.delivered.0.iter().rev().take(since);
+        waits || delivered.any(|rate| *rate > 0.0)
     }
 
     pub fn jobs(&self, state: usize) -> u64 {
@@ -284,25 +276,30 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_or_works_or_has_just_worked_is_there() {
+    fn who_waits_or_was_just_delivered_a_job_is_there() {
         let (second, start) = (Duration::from_secs(1), Instant::now());
         let mut row = Row::new(QueueKey::new(0, "q"), "node");
         let mut read = |at: u32, set: fn(&mut Stats)| {
             let mut stats = stats(0);
             set(&mut stats);
             row.read(stats, start + at * second, second);
-            (row.is_attended(), row.is_asked(), row.is_unseen())
+            row.is_asked()
         };
-        assert_eq!(read(0, |_| ()), (false, false, false));
-        assert_eq!(read(1, |it| it.waiting_clients = 1), (true, true, false));
-        assert_eq!(read(2, |it| it.jobs[RESERVED] = 1), (true, false, false));
-        assert_eq!(read(3, |_| ()), (false, false, false));
+        assert!(!read(0, |_| ()));
+        assert!(read(1, |it| it.waiting_clients = 1));
+        assert!(!read(2, |it| it.jobs[RESERVED] = 1), "it may be gone");
         let delivered = |it: &mut Stats| it.totals[DELIVERED] = 1;
-        assert_eq!(read(4, delivered), (true, true, false));
-        assert_eq!(read(5, delivered), (true, true, false), "a moment ago");
+        assert!(read(4, delivered));
+        assert!(read(5, delivered), "a moment ago");
         let waited = |it: &mut Stats| (it.totals[DELIVERED], it.oldest_ready_ms) = (1, Some(9000));
-        assert_eq!(read(20, waited), (true, false, false), "no longer");
-        assert_eq!(read(1000, delivered), (false, false, false));
+        assert!(!read(20, waited), "no longer");
+        assert!(read(21, delivered), "nothing has waited since");
+        let behind = |it: &mut Stats| {
+            (it.totals[DELIVERED], it.oldest_ready_ms) = (2, Some(3_600_000));
+        };
+        assert!(read(22, behind) && read(80, behind));
+        assert!(!read(90, behind), "gone, however old the backlog is");
+        assert!(!read(1000, |it| it.totals[DELIVERED] = 2));
     }
 
     #[test]

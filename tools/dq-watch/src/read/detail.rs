@@ -132,15 +132,16 @@ impl Detail {
 
     /// The commands that it asks once it has these replies.
     pub fn more(&self, values: &[Value]) -> Vec<Cmd> {
-        let Part::Jobs {
-            page, read: true, ..
-        } = self.part
-        else {
-            return Vec::new();
+        let key = &self.key.name;
+        let page = match &self.part {
+            Part::Settings => return why::more(key, values.get(1..).unwrap_or_default()),
+            Part::Job(_) => return why::more(key, values.get(2..).unwrap_or_default()),
+            Part::Jobs { read: false, .. } => return Vec::new(),
+            Part::Jobs { page, .. } => page,
         };
         let jobs = values.first().and_then(|value| reply::peeked(value, 0));
         let jobs = jobs.into_iter().flatten().skip(page.skip);
-        jobs.map(|job| get(&self.key.name, &job.id, 0)).collect()
+        jobs.map(|job| get(key, &job.id, 0)).collect()
     }
 
     fn peek(&self, state: State, page: Page, count: usize) -> Cmd {

@@ -62,6 +62,8 @@ impl Reach {
         commands.push(redis::cmd("DQ.CFGGET").arg(&key.name).to_owned());
         let (mut values, now) = self.look(key, commands)?;
         let settings = values.pop().and_then(|value| reply::settings(&value));
+        let more = why::more(&key.name, &values);
+        values.extend(self.look(key, more)?.0);
         let said = why::read(&values, of, settings.as_ref());
         Ok((said.map_err(|error| escape::line(error.as_bytes()))?, now))
     }
@@ -73,6 +75,9 @@ impl Reach {
         key: &QueueKey,
         commands: Vec<Cmd>,
     ) -> Result<(Vec<Value>, i64), String> {
+        if commands.is_empty() {
+            return Ok((Vec::new(), clock::now_ms()));
+        }
         let mut node = FIRST.to_owned();
         for _ in 0..3 {
             let all = commands.iter().cloned().chain([redis::cmd("TIME")]);

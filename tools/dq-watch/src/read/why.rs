@@ -2,37 +2,90 @@
 
 use redis::{Cmd, Value};
 
-use super::records::{Group, Settings};
+use super::records::Settings;
 use super::reply;
 use crate::text::why::{Reason, Why};
 
-/// Groups that are looked at, to count those that are at GROUPMAX.
-const GROUPS: usize = 1000;
+/// Reserved jobs of which it is asked whose they are, and ready ones of which it is asked what their groups hold.
+const FEW: usize = 10;
 
 /// What was asked.
 #[derive(Clone, Copy, Debug)]
 pub enum Of<'a> {
     Queue,
-    /// With the groups that are at GROUPMAX.
-    QueueAndGroups,
     Job(&'a [u8]),
 }
 
 /// The commands that ask, to be sent in one packet.
 pub fn commands(key: &[u8], of: Of<'_>) -> Vec<Cmd> {
-    let about = |name: &str| redis::cmd(name).arg(key).to_owned();
-    let mut explain = about("DQ.EXPLAIN");
-    if let Of::Job(id) = of {
-        return vec![explain.arg(id).to_owned()];
+    let reserved = first(key, "RESERVED");
+    match of {
+        Of::Queue => vec![explain(key).to_owned(), reserved, first(key, "READY")],
+        Of::Job(id) => vec![explain(key).arg(id).to_owned(), reserved],
     }
-    let mut first = about("DQ.PEEK");
-    first.arg("RESERVED").arg("PREFIX").arg(0);
-    let mut all = vec![explain, first];
-    if let Of::QueueAndGroups = of {
-        let mut groups = about("DQ.GROUPS");
-        all.push(groups.arg(0).arg("COUNT").arg(GROUPS).to_owned());
+}
+
+fn explain(key: &[u8]) -> Cmd {
+    redis::cmd("DQ.EXPLAIN").arg(key).to_owned()
+}
+
+/// The first jobs of a state.
+pub fn first(key: &[u8], state: &str) -> Cmd {
+    let mut peek = redis::cmd("DQ.PEEK");
+    peek.arg(key).arg(state).arg("COUNT").arg(FEW);
+    peek.arg("PREFIX").arg(0).to_owned()
+}
+
+/// The commands to which these replies lead.
+pub fn more(key: &[u8], values: &[Value]) -> Vec<Cmd> {
+    let is_so = |code| {
+        values
+            .first()
+            .is_some_and(|it| reasons(it).any(|it| it.code == code))
+    };
+    match values {
+        [_, reserved, ..] if is_so("idle") => owners(key, reserved),
+        [_, _, ready] if is_so("groups") => {
+            let explain = |id: &Vec<u8>| explain(key).arg(id).to_owned();
+            ids(ready).iter().map(explain).collect()
+        }
+        _ => Vec::new(),
     }
-    all
+}
+
+/// The commands that ask who has these reserved jobs.
+pub fn owners(key: &[u8], reserved: &Value) -> Vec<Cmd> {
+    let get = |id: &Vec<u8>| {
+        let mut get = redis::cmd("DQ.GET");
+        get.arg(key).arg(id).arg("PREFIX").arg(0).to_owned()
+    };
+    ids(reserved).iter().map(get).collect()
+}
+
+/// Whether a client that is still connected has one of these jobs.
+pub fn are_owned(jobs: &[Value]) -> bool {
+    let mut jobs = jobs.iter().filter_map(|value| reply::job(value, 0));
+    jobs.any(|job| job.client.is_some())
+}
+
+fn ids(peeked: &Value) -> Vec<Vec<u8>> {
+    let jobs = reply::peeked(peeked, 0).into_iter().flatten();
+    jobs.map(|job| job.id).collect()
+}
+
+fn reasons(explained: &Value) -> impl Iterator<Item = Reason> + '_ {
+    let reason = |value: &Value| {
+        let [code, number, until, ..] = reply::array(value)? else {
+            return None;
+        };
+        Some(Reason {
+            code: reply::text(code)?,
+            number: reply::int(number).unwrap_or_default().max(0) as u64,
+            until_ms: reply::int(until),
+        })
+    };
+    let all = reply::array(explained).unwrap_or_default();
+    all.iter().filter_map(reason)
 }
 
 /// What the replies say; `settings` are the queue's. `None`: no such queue or job. An error is the server's, as when its
@@ -51,35 +104,24 @@ pub fn read(
             false => error,
         });
     }
-    let Some(reasons) = reply::array(value) else {
+    if reply::array(value).is_none() {
         return Ok(None);
-    };
-    let reason = |value: &Value| {
-        let [code, number, until, ..] = reply::array(value)? else {
-            return None;
-        };
-        Some(Reason {
-            code: reply::text(code)?,
-            number: reply::int(number).unwrap_or_default().max(0) as u64,
-            until_ms: reply::int(until),
-        })
-    };
-    let limits = settings.map(|it| (it.groupmax, it.grouprate, it.groupfifo));
-    let (groupmax, grouprate, groupfifo) = limits.unwrap_or_default();
+    }
     let first = values.get(1).and_then(|value| reply::peeked(value, 0));
-    let full = |value: &Value| {
-        let (cursor, groups) = reply::groups(value)?;
-        let is_full = |group: &&Group| group.waiting > 0 && group.reserved >= groupmax;
-        (cursor == "0").then(|| groups.iter().filter(is_full).count())
-    };
+    let asked = if let Of::Queue = of { 3 } else { 2 };
+    let more = values.get(asked..).unwrap_or_default();
+    let is_of_group = |reason: &Reason| reason.code.starts_with("group-");
+    let held = more.iter().flat_map(reasons).filter(is_of_group);
+    let limits = settings.map(|it| (it.groupmax, it.grouprate));
+    let (groupmax, grouprate) = limits.unwrap_or_default();
     Ok(Some(Why {
-        reasons: reasons.iter().filter_map(reason).collect(),
+        reasons: reasons(value).collect(),
         is_of_job: matches!(of, Of::Job(_)),
+        is_busy: are_owned(more),
         first_lease_ms: first.and_then(|jobs| jobs.first()?.at_ms),
-        full_groups: values.get(2).and_then(full),
+        held: (held.collect(), more.len()),
         groupmax,
         grouprate,
-        groupfifo,
     }))
 }
 
@@ -150,10 +192,11 @@ mod tests {
         assert_eq!(read(&[Value::Nil], Of::Queue, None), Ok(None));
     }
 
-    #[test]
-    fn groups_at_their_limit_are_counted() {
+    /// What the second packet's replies add, with a job in each list of the first.
+    fn with_more(reasons: &[(&str, i64, i64)], of: Of<'_>, more: &[Value]) -> String {
         let settings = Settings {
-            groupmax: 1,
+            groupmax: 2,
+            grouprate: (5, 60_000),
             ..Settings::default()
         };
         let job = [
@@ -163,21 +206,88 @@ mod tests {
             Value::Int(1),
             Value::Int(0),
         ];
-        let group = |name: &str, waiting, reserved| {
-            Value::Array(vec![bulk(name), Value::Int(waiting), Value::Int(reserved)])
+        let peeked = Value::Array(vec![Value::Array(job.to_vec())]);
+        let mut values = vec![explained(reasons), peeked.clone()];
+        values.extend(matches!(of, Of::Queue).then_some(peeked));
+        let asked = super::more(b"q", &values).len();
+        assert_eq!(asked, usize::from(!more.is_empty()));
+        values.extend_from_slice(more);
+        let why = read(&values, of, Some(&settings)).expect("no error");
+        why.expect("something").line(100_000)
+    }
+
+    #[test]
+    fn only_what_holds_groups_now_is_named() {
+        let held = |reasons: &[(&str, i64, i64)]| {
+            with_more(&[("groups", 3, -1)], Of::Queue, &[explained(reasons)])
         };
-        let groups = vec![group("x", 2, 1), group("y", 1, 1), group("z", 0, 1)];
-        let values = [
-            explained(&[("groups", 3, -1)]),
-            Value::Array(vec![Value::Array(job.to_vec())]),
-            Value::Array(vec![bulk("0"), Value::Array(groups)]),
-        ];
-        let why = read(&values, Of::QueueAndGroups, Some(&settings))
-            .unwrap()
-            .unwrap();
+        let said = "3 jobs are ready; the groups of the first 1 are";
         assert_eq!(
-            why.line(100_000),
-            "3 jobs are ready; their 2 groups are at GROUPMAX 1; the next lease ends in 12 s"
+            held(&[("group-paused", -1, -1), ("behind", 2, -1)]),
+            format!("{said} paused")
+        );
+        let lease = "the next lease ends in 12 s";
+        assert_eq!(
+            held(&[("group-max", 2, -1), ("group-rate", 5, 101_000)]),
+            format!("{said} at GROUPMAX 2, or at GROUPRATE 5 in 1 min; {lease}")
+        );
+        assert_eq!(
+            held(&[("group-max", 3, -1), ("group-rate", 9, 101_000)]),
+            format!("{said} at their own MAX, or at their own RATE; {lease}")
+        );
+        let fifo = [explained(&[("group-fifo", -1, -1)])];
+        assert_eq!(
+            with_more(&[("groups", 1, -1)], Of::Queue, &fifo),
+            format!(
+                "1 job is ready; its group is in order, behind a job that has not ended; {lease}"
+            )
+        );
+    }
+
+    #[test]
+    fn a_lease_of_a_client_that_is_connected_is_a_worker() {
+        let job = |client: Value| {
+            let fields = [
+                ("id", bulk("a")),
+                ("payload", bulk("")),
+                ("state", bulk("reserved")),
+            ];
+            let number = |name| (name, Value::Int(1));
+            let numbers = ["priority", "ttr", "attempts", "max-attempts"].map(number);
+            let client = [("client", client), ("backoff", Value::Array(Vec::new()))];
+            let all = fields.into_iter().chain(numbers).chain(client);
+            [Value::Map(
+                all.map(|(name, value)| (bulk(name), value)).collect(),
+            )]
+        };
+        let idle = [("idle", 4, -1)];
+        for (of, client, said) in [
+            (
+                Of::Queue,
+                bulk("w"),
+                "4 jobs are ready; all workers are busy",
+            ),
+            (
+                Of::Job(b"b"),
+                bulk("w"),
+                "it could be delivered; all workers are busy",
+            ),
+            (
+                Of::Queue,
+                Value::Nil,
+                "4 jobs are ready, and no client asks for any; the next lease ends in 12 s",
+            ),
+            (
+                Of::Job(b"b"),
+                Value::Nil,
+                "it could be delivered, and no client asks for it",
+            ),
+        ] {
+            assert_eq!(with_more(&idle, of, &job(client)), said);
+        }
+        assert_eq!(
+            with_more(&[("empty", -1, -1)], Of::Queue, &[]),
+            "no job is to be delivered"
         );
     }
 }

@@ -18,19 +18,20 @@ pub struct Reason {
 pub struct Why {
     pub reasons: Vec<Reason>,
     pub is_of_job: bool,
+    /// Clients that are not asking at this instant take jobs all the same: they have some, or were delivered some lately.
+    pub is_busy: bool,
     pub groupmax: u64,
     pub grouprate: (u64, u64),
-    pub groupfifo: bool,
     pub first_lease_ms: Option<i64>,
-    /// Groups at GROUPMAX, if they were counted.
-    pub full_groups: Option<usize>,
+    /// What holds the first ready jobs back where groups do, and how many jobs were asked about.
+    pub held: (Vec<Reason>, usize),
 }
 
 impl Why {
     /// All of it in one line.
     pub fn line(&self, now_ms: i64) -> String {
         let words = self.reasons.iter().map(|reason| match self.is_of_job {
-            true => of_job(reason, now_ms),
+            true => self.of_job(reason, now_ms),
             false => self.of_queue(reason, now_ms),
         });
         match (self.reasons.is_empty(), self.is_of_job) {
@@ -52,48 +53,69 @@ impl Why {
             "blocked" => format!("{} blocked, after others", are(number)),
             "reserved" => {
                 let lease = reason.until_ms.or(self.first_lease_ms);
-                format!("{} reserved{}", are(number), next_lease(lease, now_ms))
+                let lease = next_lease(lease, now_ms, ", ");
+                format!("{} reserved{lease}", are(number))
             }
             "empty" => "no job is to be delivered".to_owned(),
             "groups" => {
                 let opens = reason.until_ms.map(|at| until(at, now_ms));
                 let opens = opens.map_or(String::new(), |at| format!("; the next can go {at}"));
-                let lease = next_lease(self.first_lease_ms, now_ms).replacen(',', ";", 1);
-                let held = self.held_by_groups(number);
+                let (held, ends) = self.held_by_groups(number);
+                let lease = self.first_lease_ms.filter(|_| ends);
+                let lease = next_lease(lease, now_ms, "; ");
                 format!("{} ready; {held}{opens}{lease}", are(number))
+            }
+            "idle" if self.is_busy => format!("{} ready; all workers are busy", are(number)),
+            "idle" => {
+                let lease = next_lease(self.first_lease_ms, now_ms, "; ");
+                format!("{} ready, and no client asks for any{lease}", are(number))
             }
             _ => of_either(reason, now_ms),
         }
     }
 
-    /// What keeps the groups of these ready jobs.
-    fn held_by_groups(&self, jobs: u64) -> String {
-        let (groupmax, (most, ms), groupfifo) = (self.groupmax, self.grouprate, self.groupfifo);
-        let their = if jobs == 1 { "its" } else { "their" };
-        if groupmax > 0 && most == 0 && !groupfifo {
-            return match self.full_groups {
-                Some(1) => format!("{their} group is at GROUPMAX {groupmax}"),
-                Some(count) if count > 1 => {
-                    format!("{their} {count} groups are at GROUPMAX {groupmax}")
+    /// What holds the groups of these ready jobs at this moment, and whether the end of a lease may change it.
+    fn held_by_groups(&self, jobs: u64) -> (String, bool) {
+        let (held, asked) = &self.held;
+        let mut by: Vec<String> = Vec::new();
+        let mut ends = held.is_empty();
+        for reason in held {
+            let (most, ms) = self.grouprate;
+            let of_queue = |limit: u64| limit > 0 && reason.number == limit;
+            let said = match reason.code.as_str() {
+                "group-paused" => "paused".to_owned(),
+                "group-max" if of_queue(self.groupmax) => format!("at GROUPMAX {}", self.groupmax),
+                "group-max" => "at their own MAX".to_owned(),
+                "group-rate" if of_queue(most) => {
+                    let ms = units::spaced(&units::millis(ms));
+                    format!("at GROUPRATE {most} in {ms}")
                 }
-                _ if jobs == 1 => format!("its group is at GROUPMAX {groupmax}"),
-                _ => format!("their groups are at GROUPMAX {groupmax}"),
+                "group-rate" => "at their own RATE".to_owned(),
+                _ => "in order, behind a job that has not ended".to_owned(),
             };
+            ends |= ["group-max", "group-fifo"].contains(&reason.code.as_str());
+            if !by.contains(&said) {
+                by.push(said);
+            }
         }
-        let limits = [
-            (groupmax > 0).then(|| format!("GROUPMAX {groupmax}")),
-            (most > 0)
-                .then(|| format!("GROUPRATE {most} in {}", units::spaced(&units::millis(ms)))),
-            groupfifo.then(|| "GROUPFIFO".to_owned()),
-        ];
-        let limits: Vec<String> = limits.into_iter().flatten().collect();
-        let by = match limits.is_empty() {
-            true => String::new(),
-            false => format!(" by {}", limits.join(", ")),
+        let by = match by.is_empty() {
+            true => "held".to_owned(),
+            false => by.join(", or "),
         };
-        match jobs {
-            1 => format!("its group is held{by}"),
-            _ => format!("their groups are held{by}"),
+        let said = match jobs {
+            1 => format!("its group is {}", by.replace("their", "its")),
+            _ if !held.is_empty() && jobs > *asked as u64 => {
+                format!("the groups of the first {asked} are {by}")
+            }
+            _ => format!("their groups are {by}"),
+        };
+        (said, ends)
+    }
+
+    fn of_job(&self, reason: &Reason, now_ms: i64) -> String {
+        match reason.code.as_str() {
+            "idle" if self.is_busy => "it could be delivered; all workers are busy".to_owned(),
+            _ => of_job(reason, now_ms),
         }
     }
 }
@@ -151,7 +173,6 @@ fn of_either(reason: &Reason, now_ms: i64) -> String {
                 _ => format!("{} clients wait for a full batch{at}", units::full(number)),
             }
         }
-        "idle" => format!("{} ready, and no client asks for any", are(number)),
         // Of a newer server.
         code => {
             let at = reason.until_ms.map(|at| until(at, now_ms));
@@ -173,9 +194,9 @@ fn paused(reason: &Reason, now_ms: i64) -> String {
     }
 }
 
-fn next_lease(at: Option<i64>, now_ms: i64) -> String {
+fn next_lease(at: Option<i64>, now_ms: i64, before: &str) -> String {
     at.map_or(String::new(), |at| {
-        format!(", the next lease ends {}", until(at, now_ms))
+        format!("{before}the next lease ends {}", until(at, now_ms))
     })
 }
 
