@@ -99,13 +99,9 @@ export function badge(row) {
   return [row.paused < 0 ? "paused" : `paused, ${text.millis(Math.max(row.paused - live.now(), 0))} left`, "warn"];
 }
 
-// The largest first: dead jobs, then a refusal, jobs that wait long, lateness, a pause; then figures worth a look.
-function trouble(row) {
-  if (!row.jobs) return row.refusal ? 7 : 0;
-  const tones = [oldest(row.oldest)[1], lateness(row.late[1])[1]];
-  const bad = [row.jobs[3] > 0, Boolean(row.refusal) || live.isDown(row), tones[0] === "bad", tones[1] === "bad", row.paused !== 0, tones[0] === "warn", tones[1] === "warn"].indexOf(true);
-  return bad < 0 ? 0 : 8 - bad + (bad === 0 ? 1 - 1 / (1 + row.jobs[3]) : 0);
-}
+// What hurts most first, as the board weighs it; a server that does not answer comes before deaths.
+const DOWN = 4;
+const trouble = (row) => (live.isDown(row) ? DOWN : row.look ?? 0);
 
 function trend(element, values = []) {
   const most = Math.max(...values, 0);

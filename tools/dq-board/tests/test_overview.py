@@ -2,6 +2,7 @@
 
 import json
 import re
+import signal
 
 from playwright.sync_api import expect
 from support import HOSTILE, HOUR, BoardTest, ask, calls, cell, die, wait_until
@@ -13,6 +14,7 @@ class Overview(BoardTest):
         say = server.client.execute_command
         die(server.client, "b-dead", 3)
         die(server.client, HOSTILE[0], 1)
+        die(server.client, "f-known", 2)
         say("DQ.ADD", "c-late", "job", "x", "AT", 1)
         say("DQ.ADD", "d-paused", "job", "x")
         say("DQ.PAUSE", "d-paused")
@@ -21,18 +23,21 @@ class Overview(BoardTest):
         board = self.board(server)
         page.goto(board.url)
         lines = page.locator(".needy li")
-        expect(page.get_by_role("heading", name="4 queues need a look")).to_be_visible()
-        expect(lines.nth(0)).to_have_text("b-dead 3 jobs are dead")
-        expect(lines.nth(1)).to_have_text(f"{HOSTILE[0].decode()} 1 job is dead")
-        expect(lines.nth(2)).to_have_text(re.compile(r"^c-late a job has been ready for \d+ years; 1 job is ready, and no client asks for any$"))
-        expect(lines.nth(3)).to_have_text(re.compile(r"^d-paused a job has been ready for .*; the queue is paused until it is resumed"))
+        # What hurts most comes first, in the list, too.
+        expect(page.get_by_role("heading", name="5 queues need a look")).to_be_visible()
+        expect(lines.nth(0)).to_have_text(re.compile(r"^c-late a job has been ready for \d+ years; 1 job is ready, and no client asks for any$"))
+        # What died before the board began counts, too.
+        expect(lines.nth(1)).to_have_text("b-dead 3 jobs are dead, 3 died since yesterday")
+        expect(lines.nth(2)).to_have_text("f-known 2 jobs are dead, 2 died since yesterday")
+        expect(lines.nth(3)).to_have_text(f"{HOSTILE[0].decode()} 1 job is dead, 1 died since yesterday")
+        expect(lines.nth(4)).to_have_text(re.compile(r"^d-paused a job has been ready for .*; the queue is paused until it is resumed"))
         expect(page.locator(".first .note")).to_have_text("1 is calm.")
+        expect(page.locator("[data-line] a")).to_have_text(["c-late", "b-dead", "f-known", HOSTILE[0].decode(), "d-paused", "e-well"])
         expect(cell(page, "c-late", "ready")).to_have_attribute("data-tone", "bad")
-        # What dies from now on is told apart from what was dead before.
-        say("DQ.ADD", "b-dead", "again", "x")
-        say("DQ.POP", "b-dead", "ID", "again")
-        say("DQ.NACK", "b-dead", "again", "FATAL")
-        expect(lines.nth(0)).to_have_text("b-dead 4 jobs are dead, 1 died since yesterday")
+        say("DQ.PURGE", "f-known", "dead")
+        # More than are counted.
+        die(server.client, "b-dead", 120)
+        expect(lines.nth(1)).to_have_text(re.compile(r"^b-dead 120 jobs are dead, at least 1\d\d died since yesterday"))
         for name in ["b-dead", HOSTILE[0]]:
             say("DQ.PURGE", name, "dead")
         expect(page.get_by_role("heading", name="2 queues need a look")).to_be_visible()
@@ -41,6 +46,23 @@ class Overview(BoardTest):
         say("DQ.POP", "d-paused")
         expect(page.get_by_role("heading", name="No queue needs a look")).to_be_visible()
         expect(lines).to_have_count(0)
+        self.assertEqual(page.wrong, [])
+
+    def test_a_page_that_stays_open_begins_anew_with_its_board(self):
+        server = self.server()
+        server.client.execute_command("DQ.ADD", "q", "job", "x", "DELAY", HOUR)
+        board = self.board(server)
+        page = self.window()
+        page.goto(board.url)
+        expect(page.get_by_role("heading", name="No queue needs a look")).to_be_visible()
+        # Another board, which cannot read anything yet.
+        server.process.send_signal(signal.SIGSTOP)
+        board.close()
+        self.board(server, "--listen", board.url.split("/")[2])
+        expect(page.get_by_role("heading", name=re.compile("^(Still looking: 0 of|No queue can be read)"))).to_be_visible()
+        server.process.send_signal(signal.SIGCONT)
+        die(server.client, "q", 1)
+        expect(page.get_by_role("heading", name="1 queue needs a look")).to_be_visible()
         self.assertEqual(page.wrong, [])
 
     def test_the_last_hour_of_all_queues(self):

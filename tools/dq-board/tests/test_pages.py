@@ -195,7 +195,7 @@ class Pages(BoardTest):
         expect(verdict).to_have_text("the queue is paused: nothing is delivered until it is resumed.")
         self.assertEqual(page.wrong, [])
 
-    def test_queues_in_trouble_come_first_those_with_dead_jobs_before_others(self):
+    def test_queues_in_trouble_come_first_those_with_late_jobs_before_others(self):
         server = self.server()
         client = server.client
         for name, count in [("b-dead", 1), ("c-dead", 3)]:
@@ -207,7 +207,7 @@ class Pages(BoardTest):
         for width in [1280, 390]:
             page = self.window(viewport={"width": width, "height": 860})
             page.goto(self.board(server).url)
-            expect(page.locator("[data-line] a")).to_have_text(["c-dead", "b-dead", "z-late", "a-paused", "d-well"])
+            expect(page.locator("[data-line] a")).to_have_text(["z-late", "c-dead", "b-dead", "a-paused", "d-well"])
             # On a phone, too.
             expect(row(page, "a-paused").locator(".badge")).to_be_visible()
             expect(cell(page, "z-late", "oldest")).to_be_visible()

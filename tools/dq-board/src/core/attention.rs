@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use dq_watch::model::lateness::Late;
 use dq_watch::model::row::Row;
-use dq_watch::model::stats::{DEAD, READY};
+use dq_watch::model::stats::{DEAD, READY, RESERVED};
 use dq_watch::text::{escape, units};
 
 use super::history::Parts;
@@ -13,6 +13,8 @@ const OLD_MS: u64 = 5000;
 const LATE_US: u64 = 100_000;
 /// A lateness needs a look if it is so many times the usual one.
 const UNUSUAL: u64 = 2;
+/// So many times these limits, or what is usual, come before deaths.
+const MUCH: u64 = 10;
 /// What is usual follows from so many hours with deliveries, or more.
 const USUAL_FROM: usize = 3;
 
@@ -22,10 +24,21 @@ pub struct Signs {
     /// Why it has no figures of this moment.
     silent: Option<String>,
     dead: u64,
-    /// How long the oldest ready job has waited, and whether the queue is paused.
+    ready: u64,
+    /// How long the oldest ready job has waited, whether clients take jobs, and whether the queue is paused.
     waits_ms: Option<u64>,
+    is_asked: bool,
     is_paused: bool,
     late_us: Option<u64>,
+}
+
+/// What is known of a queue's last day.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Day {
+    /// Jobs that died, and whether there may be more.
+    pub died: Option<(u64, bool)>,
+    /// The usual lateness.
+    pub usual_us: Option<u64>,
 }
 
 impl Signs {
@@ -42,27 +55,37 @@ impl Signs {
         Signs {
             silent: refused.or(down),
             dead: row.jobs(DEAD),
+            ready: row.jobs(READY),
             waits_ms: oldest.filter(|ms| *ms >= OLD_MS || (is_paused && row.jobs(READY) > 0)),
+            is_asked: row.is_asked() || row.jobs(RESERVED) > 0,
             is_paused,
             late_us: late.filter(|us| *us >= LATE_US),
         }
     }
 
-    /// The more urgent, the larger; 0: nothing of it needs a look.
-    pub fn rank(&self) -> (u8, u64) {
+    /// What hurts most comes first, as docs/board.md has it: the larger, the more urgent; 0: nothing of it needs a look.
+    pub fn rank(&self, day: Day) -> (u8, u64) {
+        let usual_us = day.usual_us.unwrap_or_default();
+        let waits = self.waits_ms.filter(|_| !self.is_paused);
+        let waited = waits.map_or(0, |ms| ms / OLD_MS.max(usual_us / 1000));
+        let late = self.late_us.map_or(0, |us| us / LATE_US.max(usual_us));
+        let times = waited.max(late);
+        let dead = if self.died(day).is_some() {
+            self.dead
+        } else {
+            0
+        };
         match self {
-            Signs { dead: 1.., .. } => (5, self.dead),
+            Signs {
+                is_asked: false, ..
+            } if waited >= MUCH => (6, self.ready.saturating_mul(waits.unwrap_or_default())),
+            _ if times >= MUCH => (5, times),
+            // That a server does not answer is said above all.
             Signs {
                 silent: Some(_), ..
             } => (4, 0),
-            Signs {
-                is_paused: false,
-                waits_ms: Some(ms),
-                ..
-            } => (3, *ms),
-            Signs {
-                late_us: Some(us), ..
-            } => (2, *us),
+            _ if dead > 0 => (3, day.died.map_or(dead, |(died, _)| died)),
+            _ if waits.is_some() || self.late_us.is_some() => (2, times),
             Signs {
                 waits_ms: Some(ms), ..
             } => (1, *ms),
@@ -70,17 +93,28 @@ impl Signs {
         }
     }
 
+    /// Its rank as one number, as far as the day is not needed.
+    pub fn weight(&self) -> f64 {
+        let (class, weight) = self.rank(Day::default());
+        f64::from(class) + (weight as f64 + 1.0).log2() / 65.0
+    }
+
     /// Whether DQ.EXPLAIN can say more.
     pub fn waits(&self) -> bool {
         self.silent.is_none() && self.waits_ms.is_some()
     }
 
-    /// Why the queue needs a look; none if all is as usual. `day`: its history by the hour.
-    pub fn reasons(&self, day: Option<&Parts>) -> Vec<String> {
-        let late = self.late_us.map(|us| (us, usual(day)));
-        let late = late.filter(|(us, usual)| usual.is_none_or(|it| *us >= UNUSUAL * it));
-        let late = late.map(|(us, usual)| {
-            let usual = usual.map_or(String::new(), |it| {
+    /// Whether it must be asked when its dead jobs died.
+    pub fn has_dead(&self) -> bool {
+        self.silent.is_none() && self.dead > 0
+    }
+
+    /// Why the queue needs a look; none if all is as usual.
+    pub fn reasons(&self, day: Day) -> Vec<String> {
+        let late = self.late_us;
+        let late = late.filter(|us| day.usual_us.is_none_or(|it| *us >= UNUSUAL * it));
+        let late = late.map(|us| {
+            let usual = day.usual_us.map_or(String::new(), |it| {
                 format!(", usually {}", units::spaced(&units::micros(it)))
             });
             format!(
@@ -94,41 +128,37 @@ impl Signs {
                 units::spaced(&units::millis(ms))
             )
         });
-        [self.silent.clone(), self.deaths(day), waits, late]
+        [self.silent.clone(), self.died(day), waits, late]
             .into_iter()
             .flatten()
             .collect()
     }
 
-    /// Jobs that have been dead for longer than a day are known, if the board saw all of it.
-    fn deaths(&self, day: Option<&Parts>) -> Option<String> {
-        let died = day.map_or(0.0, |it| it.died.iter().sum::<f64>()).round() as u64;
-        let is_whole = day.is_some_and(|it| it.known.iter().all(|known| *known));
-        let are = |count: u64| {
-            if count == 1 {
-                "1 job is".to_owned()
-            } else {
-                format!("{} jobs are", units::full(count))
-            }
+    /// Jobs that have been dead for longer than a day are known.
+    fn died(&self, day: Day) -> Option<String> {
+        let are = match self.dead {
+            0 => return None,
+            1 => "1 job is dead".to_owned(),
+            dead => format!("{} jobs are dead", units::full(dead)),
         };
-        match (self.dead, died) {
-            (0, _) => None,
-            (_, 0) if is_whole => None,
-            (dead, 0) => Some(format!("{} dead", are(dead))),
-            (dead, died) => Some(format!(
-                "{} dead, {} died since yesterday",
-                are(dead),
-                units::full(died)
-            )),
+        match day.died {
+            None => Some(are),
+            Some((0, _)) => None,
+            Some((died, is_more)) => {
+                let least = if is_more { "at least " } else { "" };
+                Some(format!(
+                    "{are}, {least}{} died since yesterday",
+                    units::full(died)
+                ))
+            }
         }
     }
 }
 
 /// The median of the hours with deliveries.
-fn usual(day: Option<&Parts>) -> Option<u64> {
-    let hours = day.map_or(&[][..], |it| &it.late_us);
+pub fn usual(day: &Parts) -> Option<u64> {
     // The last one is what is compared.
-    let before = &hours[..hours.len().saturating_sub(1)];
+    let before = &day.late_us[..day.late_us.len().saturating_sub(1)];
     let mut late: Vec<u64> = before.iter().copied().filter(|us| *us > 0).collect();
     late.sort_unstable();
     (late.len() >= USUAL_FROM).then(|| late[late.len() / 2])
@@ -139,49 +169,32 @@ mod tests {
     use super::*;
     use crate::core::history::{Slot, HOUR_MS};
 
-    fn day(died: u64, late_us: u64, hours: i64) -> Parts {
-        let mut day = Parts::new(0, HOUR_MS, 25);
-        day.knows(HOUR_MS * (25 - hours), HOUR_MS * hours);
-        day.add(
-            0,
-            HOUR_MS,
-            Slot {
-                died,
-                ..Slot::default()
-            },
-        );
-        for hour in 0..4 {
-            day.add(
-                hour * HOUR_MS,
-                HOUR_MS,
-                Slot {
-                    late_us,
-                    ..Slot::default()
-                },
-            );
+    fn died(died: u64, is_more: bool) -> Day {
+        Day {
+            died: Some((died, is_more)),
+            usual_us: None,
         }
-        day
     }
 
     #[test]
     fn deaths_of_long_ago_are_known() {
         let signs = Signs {
-            dead: 3,
+            dead: 3000,
             ..Signs::default()
         };
-        assert_eq!(signs.reasons(None), ["3 jobs are dead"]);
-        assert_eq!(signs.reasons(Some(&day(0, 0, 24))), ["3 jobs are dead"]);
-        assert_eq!(signs.reasons(Some(&day(0, 0, 25))), [""; 0]);
+        assert_eq!(signs.reasons(Day::default()), ["3,000 jobs are dead"]);
+        assert_eq!(signs.reasons(died(0, false)), [""; 0]);
+        assert_eq!(signs.rank(died(0, false)).0, 0);
         assert_eq!(
-            signs.reasons(Some(&day(2, 0, 25))),
-            ["3 jobs are dead, 2 died since yesterday"]
+            signs.reasons(died(2, false)),
+            ["3,000 jobs are dead, 2 died since yesterday"]
         );
-        let none = Signs {
-            dead: 0,
-            ..Signs::default()
-        };
         assert_eq!(
-            none.reasons(Some(&day(2, 0, 25))),
+            signs.reasons(died(100, true)),
+            ["3,000 jobs are dead, at least 100 died since yesterday"]
+        );
+        assert_eq!(
+            Signs::default().reasons(died(2, false)),
             [""; 0],
             "retried or deleted"
         );
@@ -194,30 +207,79 @@ mod tests {
             ..Signs::default()
         };
         let said = "1 % of the last deliveries were later than 500 ms";
-        assert_eq!(signs.reasons(None), [said]);
+        let of = |late_us: u64| {
+            let mut day = Parts::new(0, HOUR_MS, 25);
+            let slot = Slot {
+                late_us,
+                ..Slot::default()
+            };
+            (0..4).for_each(|hour| day.add(hour * HOUR_MS, HOUR_MS, slot));
+            Day {
+                usual_us: usual(&day),
+                ..Day::default()
+            }
+        };
+        assert_eq!(signs.reasons(of(0)), [said]);
         assert_eq!(
-            signs.reasons(Some(&day(0, 20_000, 25))),
+            signs.reasons(of(20_000)),
             [format!("{said}, usually 20 ms")]
         );
-        assert_eq!(signs.reasons(Some(&day(0, 300_000, 25))), [""; 0]);
+        assert_eq!(signs.reasons(of(300_000)), [""; 0]);
     }
 
     #[test]
-    fn dead_jobs_before_late_ones_before_a_pause() {
-        let late = Signs {
-            waits_ms: Some(9000),
+    fn what_hurts_most_comes_first() {
+        let waits = |ms: u64, is_asked: bool| Signs {
+            ready: 3000,
+            waits_ms: Some(ms),
+            is_asked,
             ..Signs::default()
         };
         let paused = Signs {
             is_paused: true,
-            ..late.clone()
+            ..waits(600_000, false)
         };
         let dead = Signs {
-            dead: 1,
+            dead: 500,
             ..Signs::default()
         };
-        assert!(dead.rank() > late.rank() && late.rank() > paused.rank());
-        assert_eq!(Signs::default().rank().0, 0);
-        assert_eq!(late.reasons(None), ["a job has been ready for 9.0 s"]);
+        let late = Signs {
+            late_us: Some(2_000_000),
+            ..Signs::default()
+        };
+        let few = Signs {
+            ready: 1,
+            ..waits(900_000, false)
+        };
+        let silent = Signs {
+            silent: Some("NOPERM".to_owned()),
+            ..Signs::default()
+        };
+        let order = [
+            &waits(600_000, false),
+            &few,
+            &waits(600_000, true),
+            &late,
+            &silent,
+            &dead,
+            &waits(9000, false),
+            &paused,
+            &Signs::default(),
+        ];
+        let ranks = order.map(|it| it.rank(Day::default()));
+        assert!(ranks.is_sorted_by(|a, b| a > b), "{ranks:?}");
+        let weights = order.map(Signs::weight);
+        assert!(weights.is_sorted_by(|a, b| a > b), "{weights:?}");
+        assert_eq!(ranks[8].0, 0);
+        let nightly = Day {
+            usual_us: Some(300_000_000),
+            ..Day::default()
+        };
+        let usual = waits(600_000, false).rank(nightly);
+        assert!(usual < dead.rank(Day::default()), "usual for it");
+        assert_eq!(
+            waits(9000, true).reasons(Day::default()),
+            ["a job has been ready for 9.0 s"]
+        );
     }
 }

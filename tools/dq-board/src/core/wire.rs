@@ -16,6 +16,8 @@ use dq_watch::read::shares::Share;
 use dq_watch::text::escape;
 use serde_json::{json, Value};
 
+use super::attention::Signs;
+
 /// Bars of the sparkline.
 const TREND: usize = 30;
 
@@ -106,6 +108,10 @@ pub fn row(row: &Row, now: std::time::Instant, several_dbs: bool) -> Value {
     }
     if let Some(refusal) = &row.refusal {
         shown["refusal"] = escape::line(refusal.as_bytes()).into();
+    }
+    let look = Signs::of(row, false, now).weight();
+    if look > 0.0 && !row.gone {
+        shown["look"] = ((look * 1e5).round() / 1e5).into();
     }
     let Some(stats) = &row.stats else {
         return shown;

@@ -22,7 +22,7 @@ use tokio::sync::broadcast;
 use super::history::History;
 use crate::config::Shown;
 use crate::core::alerts::{self, Alert, Rules, Seen, Watcher};
-use crate::core::attention::Signs;
+use crate::core::attention::{Day, Signs};
 use crate::core::course::{self, Course, Told};
 use crate::core::history::Parts;
 use crate::core::packed::Part;
@@ -250,11 +250,12 @@ impl Reader {
         let (servers, now) = (&state.servers, state.servers.now().here);
         let rows = servers.board.rows().filter(|row| !row.gone);
         let signs = rows.map(|row| (&row.key, Signs::of(row, servers.is_down(&row.node), now)));
-        let mut all: Vec<_> = signs.filter(|(_, signs)| signs.rank().0 > 0).collect();
+        let ranked = signs.map(|(key, signs)| (signs.rank(Day::default()), key, signs));
+        let mut all: Vec<_> = ranked.filter(|(rank, ..)| rank.0 > 0).collect();
         let count = all.len();
-        all.sort_by(|(a, one), (b, other)| other.rank().cmp(&one.rank()).then_with(|| a.cmp(b)));
+        all.sort_by(|(one, a, _), (other, b, _)| other.cmp(one).then_with(|| a.cmp(b)));
         let first = all.into_iter().take(most);
-        let first = first.map(|(key, signs)| (key.clone(), signs));
+        let first = first.map(|(_, key, signs)| (key.clone(), signs));
         (first.collect(), count, servers.board.several_dbs())
     }
 

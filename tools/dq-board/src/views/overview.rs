@@ -1,14 +1,18 @@
 //! What needs a look, over all queues, and what they do together.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use dq_watch::model::{clock, QueueKey};
-use dq_watch::read::why::{self, Of};
+use dq_watch::read::detail::{self, Found};
+use dq_watch::read::reply;
+use futures_util::future::join_all;
 use serde_json::{json, Value as Json};
 
+use super::asked::{about, detail, told};
 use super::forecast::whole;
 use crate::board::Board;
-use crate::core::attention::Signs;
+use crate::core::attention::{usual, Day, Signs};
 use crate::core::course::{Part, EACH_MS};
 use crate::core::failure::Failure;
 use crate::core::history::HOUR_MS;
@@ -20,26 +24,22 @@ const CLOSER: usize = 50;
 const SHOWN: usize = 8;
 /// Hours that are one day at least.
 const DAY: usize = 25;
+const DAY_MS: i64 = 24 * HOUR_MS;
+/// Dead jobs of the last day that are counted.
+const DIED: usize = 100;
 
 pub async fn overview(board: &Arc<Board>) -> Result<Json, Failure> {
     let (closer, count, several) = board.reader.signs(CLOSER);
     let others = count - closer.len();
-    let mut needy = Vec::new();
-    for (key, signs) in &closer {
-        // What Prometheus keeps says nothing of deaths.
-        let day = board
-            .reader
-            .past(key, DAY as i64 * HOUR_MS, HOUR_MS, DAY)
-            .ok();
-        let reasons = signs.reasons(day.as_ref());
-        if !reasons.is_empty() {
-            needy.push((key, signs, reasons));
-        }
-    }
+    let days = join_all(closer.iter().map(|(key, signs)| day(board, key, signs))).await;
+    let mut needy: Vec<_> = closer.iter().zip(days).collect();
+    needy.retain(|((_, signs), day)| !signs.reasons(*day).is_empty());
+    needy.sort_by_key(|((_, signs), day)| Reverse(signs.rank(*day)));
     let count = needy.len() + others;
     needy.truncate(SHOWN);
     let mut shown = Vec::new();
-    for (key, signs, mut reasons) in needy {
+    for ((key, signs), day) in needy {
+        let mut reasons = signs.reasons(day);
         reasons.extend(explained(board, key, signs).await);
         let mut queue =
             json!({ "key": wire::name_of(key), "name": escape::name(&key.name), "why": reasons });
@@ -74,13 +74,39 @@ fn shifts(board: &Arc<Board>) -> Vec<Json> {
     shown.collect()
 }
 
+/// What a queue did in the last day. A user who may not ask when its dead jobs died is shown all of them.
+async fn day(board: &Arc<Board>, key: &QueueKey, signs: &Signs) -> Day {
+    // What Prometheus keeps says nothing of deaths.
+    let past = board.reader.past(key, DAY as i64 * HOUR_MS, HOUR_MS, DAY);
+    let mut day = Day {
+        usual_us: past.as_ref().ok().and_then(usual),
+        died: None,
+    };
+    if signs.has_dead() {
+        let mut peek = about(key, "DQ.PEEK", b"DEAD");
+        peek.arg("FROM").arg(board.reader.server_ms() - DAY_MS);
+        peek.arg("COUNT").arg(DIED).arg("PREFIX").arg(0);
+        let values = board.connections.ask(key.clone(), vec![peek]).await;
+        let died = values
+            .ok()
+            .and_then(|it| Some(reply::array(it.first()?)?.len()));
+        let seen = past.map_or(0.0, |it| it.died.iter().sum()).round() as u64;
+        day.died = died.map(|count| match count < DIED {
+            true => (count as u64, false),
+            false => (seen.max(count as u64), true),
+        });
+    }
+    day
+}
+
 /// What DQ.EXPLAIN says of ready jobs that wait. A user who may not ask is shown the rest.
 async fn explained(board: &Arc<Board>, key: &QueueKey, signs: &Signs) -> Option<String> {
     if !signs.waits() {
         return None;
     }
-    let commands = why::commands(&key.name, Of::Queue);
-    let values = board.connections.ask(key.clone(), commands).await.ok()?;
-    let why = why::read(&values, Of::Queue, None).ok()??;
-    (!why.reasons.is_empty()).then(|| why.line(board.reader.server_ms()))
+    let Ok(Found::Settings(settings)) = detail(board, key, detail::Part::Settings).await else {
+        return None;
+    };
+    let why = settings.why.filter(|why| !why.reasons.is_empty())?;
+    Some(told(board, key, &why))
 }
