@@ -104,8 +104,9 @@ function why() {
   if (!wrong) return "";
   if (!wrong.down) return wrong.trouble;
   const more = nodes.filter((node) => node.down).length - 1;
-  const old = nodes.length > 1 ? "Figures of such queues are out of date" : "This page is out of date";
-  return `${wrong.name}${more ? ` and ${more} more` : ""} cannot be reached: ${wrong.down}. ${old}; reconnecting.`;
+  const old = !live.isRead() ? "Nothing has been read" : nodes.length > 1 ? "Figures of such queues are out of date" : "This page is out of date";
+  const cannot = live.downTold(wrong.down) === wrong.down ? "cannot be read" : "cannot be reached";
+  return `${wrong.name}${more ? ` and ${more} more` : ""} ${cannot}: ${wrong.down.replace(/\.$/, "")}. ${old}; reconnecting.`;
 }
 
 document.addEventListener("click", (event) => {

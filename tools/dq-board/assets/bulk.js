@@ -10,7 +10,7 @@ import { rowOf } from "./row.js";
 export function bar(key, about, state, done) {
   const buttons = OF_STATE[about.all === "1" ? "all" : state].map((what) => h("button", { type: "button", class: isDanger(what) ? "danger-link" : "", onclick: () => open(key, about, state, what, done) }, ofMany(what, true).label));
   const row = h("div", { class: "bulk", role: "group", "aria-label": "All that match", hidden: true }, h("span", { class: "note" }, "All that match:"), ...buttons);
-  return { row, offer: () => { row.hidden = !live.mayAct(key); } };
+  return { row, offer: () => { row.hidden = !live.mayAct(key) || live.isGone(key); } };
 }
 
 // Every dead job of a queue, without a filter.

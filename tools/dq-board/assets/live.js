@@ -18,6 +18,18 @@ export function isDown(row) {
   return Boolean(state.head?.nodes.find((node) => node.name === row.node)?.down);
 }
 
+// Whether the servers have said anything yet.
+export const isRead = () => Boolean(state.head?.nodes.some((node) => node.version)) || [...rows.values()].some((row) => row.jobs);
+
+// A server that can be reached may refuse all the same.
+export const downTold = (why) => (why.startsWith("the server refuses") ? why : "cannot be reached");
+
+// Whether a queue is known not to exist, once all servers have been searched.
+export function isGone(key) {
+  const row = rows.get(key);
+  return row ? Boolean(row.gone) : Boolean(state.head?.whole);
+}
+
 // Whether actions on this queue can be offered: a node that does not answer carries out none.
 export function mayAct(key) {
   const row = rows.get(key);

@@ -14,6 +14,7 @@ const sum = (values) => values.reduce((all, value) => all + value, 0);
 
 // How far the first look at all queues is.
 function looked() {
+  if (!live.isRead() && live.state.head?.nodes.every((node) => node.down || node.trouble)) return "No queue can be read";
   const [rows, known] = [[...live.rows.values()], live.state.head?.queues ?? 0];
   const read = rows.filter((row) => row.jobs || row.gone || row.refusal).length;
   return `Still looking: ${text.full(read)} of ${text.full(Math.max(rows.length, known))} queues read`;

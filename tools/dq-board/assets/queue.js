@@ -18,6 +18,7 @@ export function head(main, key, current, env) {
   env.trail.append(h("a", { href: "./" }, "Queues"));
   let actions = null;
   let isCentred = false;
+  let isGone = false;
   const links = [["overview", `queue?queue=${key}`], ...STATES.map((state) => [state, `jobs?queue=${key}&state=${state}`]), ["workers", `workers?queue=${key}`], ["signals", `signals?queue=${key}`], ["recurring", `recurring?queue=${key}`], ["groups", `groups?queue=${key}`]].map(([id, href]) => {
     const count = h("span", { class: "count" });
     const link = h("a", { href, "aria-current": id === current ? "page" : undefined }, id.charAt(0).toUpperCase() + id.slice(1), " ", count);
@@ -29,18 +30,20 @@ export function head(main, key, current, env) {
     const row = rowOf(key);
     document.title = `${row.name} – dq`;
     putTitle(name, row.name);
-    const [said, tone] = row.missing && live.state.head ? ["no such queue", "quiet"] : badge(row);
+    // Until it is there again: others may be found meanwhile.
+    isGone = live.isGone(key) || (isGone && row.missing);
+    const [said, tone] = isGone && row.missing ? ["no such queue", "quiet"] : badge(row);
     put(mark, said, tone);
     for (const [id, count] of links) {
       const number = STATES.includes(id) ? row.jobs[STATES.indexOf(id)] : row[id];
-      put(count, number === undefined ? "" : text.count(number), id === "dead" && number ? "bad" : "");
+      put(count, number === undefined || !row.isRead ? "" : text.count(number), id === "dead" && number ? "bad" : "");
     }
     if (!isCentred && live.state.head) {
       isCentred = true;
       const here = tabs.querySelector("[aria-current]");
       if (here) centre(tabs, here);
     }
-    const wanted = live.mayAct(key) ? `${row.paused !== 0} ${row.jobs[3] > 0}` : "";
+    const wanted = live.mayAct(key) ? `${isGone} ${row.paused !== 0} ${row.jobs[3] > 0}` : "";
     if (wanted === actions) return;
     actions = wanted;
     if (!wanted) return buttons.replaceChildren();
@@ -48,7 +51,10 @@ export function head(main, key, current, env) {
     const retry = row.jobs[3] > 0 && h("button", { type: "button", onclick: () => retryDead(key) }, "Retry dead jobs");
     const state = STATES.includes(current) ? current : "all";
     const count = (it) => (state === "all" ? it.jobs.reduce((sum, number) => sum + number, 0) : it.jobs[STATES.indexOf(state)]);
-    const all = [row.paused ? act.button("Resume", about(act.resume)) : act.button("Pause", about(act.pause)), act.button("Add a test job", about(act.add)), retry, act.button("Purge", () => act.purge(rowOf(key), state, count(rowOf(key))), true)];
+    const add = act.button("Add a test job", about(act.add));
+    // A queue that is gone can only be begun anew.
+    if (isGone) return replace(buttons, add);
+    const all = [row.paused ? act.button("Resume", about(act.resume)) : act.button("Pause", about(act.pause)), add, retry, act.button("Purge", () => act.purge(rowOf(key), state, count(rowOf(key))), true)];
     replace(buttons, ...all.filter(Boolean));
   };
 }
@@ -153,11 +159,11 @@ export function queue(main, about, env) {
       update();
       if (!live.state.head) return;
       const row = rowOf(key);
-      TILES.forEach(([, show], index) => show(row, tiles[index]));
+      if (row.isRead) TILES.forEach(([, show], index) => show(row, tiles[index]));
       showSettings();
       if (row.paused !== paused) chart.draw();
       paused = row.paused;
-      TOTALS.forEach((_, index) => put(numbers[index], text.full(row.totals[index] ?? 0)));
+      if (row.isRead) TOTALS.forEach((_, index) => put(numbers[index], text.full(row.totals[index] ?? 0)));
     },
     close() {
       chart.close();

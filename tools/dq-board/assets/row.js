@@ -19,7 +19,7 @@ export function nameOf(key) {
 }
 
 export function rowOf(key) {
-  return { ...EMPTY, key, name: nameOf(key), missing: !live.rows.has(key), ...live.rows.get(key) };
+  return { ...EMPTY, key, name: nameOf(key), missing: !live.rows.has(key), isRead: Boolean(live.rows.get(key)?.jobs) || live.isGone(key), ...live.rows.get(key) };
 }
 
 export const jobLink = (key, { id, name }) => putName(h("a", { href: `job?queue=${key}&id=${id}` }), name);

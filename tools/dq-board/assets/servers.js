@@ -1,7 +1,7 @@
 // All servers: a line for each, which links to its board.
 import { sheet } from "./columns.js";
 import { h, put, putName } from "./dom.js";
-import { follow, get, signOut } from "./live.js";
+import { downTold, follow, get, signOut } from "./live.js";
 import * as text from "./text.js";
 
 const wrong = document.getElementById("wrong");
@@ -19,7 +19,8 @@ const figure = (title, of, show = text.count, tone = "") => {
 // What is wrong with a server, in a word and in full.
 function trouble({ head }) {
   const why = head.nodes.map((node) => node.down ?? node.trouble).find(Boolean);
-  return [head.nodes.some((node) => node.down) ? "cannot be reached" : why ?? (isKnown({ head }) ? "" : "connecting"), why ? "bad" : "", why];
+  const down = head.nodes.find((node) => node.down)?.down;
+  return [down ? downTold(down) : why ?? (isKnown({ head }) ? "" : "connecting"), why ? "bad" : "", why];
 }
 
 const all = sheet("Servers", [

@@ -146,7 +146,7 @@ export function table(main, about, env) {
     if (!live.state.head) return;
     order = sorted.order(named(filter));
     shown.fill(order);
-    FIGURES.forEach(([, show], index) => show(live.state.head, tiles[index]));
+    if (live.isRead()) FIGURES.forEach(([, show], index) => show(live.state.head, tiles[index]));
     attribute(grid, "aria-rowcount", order.length + 1);
     const searching = live.state.head.nodes.some((node) => !node.complete && !node.down);
     const known = live.rows.size;
@@ -270,7 +270,7 @@ export function decode(word) {
 }
 
 export function tile(parent, title) {
-  const value = h("dd", {});
+  const value = h("dd", {}, "–");
   const small = h("dd", { class: "small" });
   parent.append(h("dl", { class: "tile" }, h("dt", {}, title), value, small));
   return { value, small };

@@ -17,6 +17,22 @@ class Actions(BoardTest):
         expect(page.locator("#said")).to_have_text(said)
         expect(page.get_by_role("dialog")).to_have_count(0)
 
+    def test_a_queue_that_vanished_can_only_be_begun_anew(self):
+        server = self.server()
+        die(server.client, "q", 1)
+        page = self.window()
+        page.goto(self.board(server, "--allow-actions").url + "queue?queue=0:q")
+        buttons = page.locator(".actions button")
+        expect(buttons).to_have_text(["Pause", "Add a test job", "Retry dead jobs", "Purge"])
+        server.client.delete("q")
+        expect(buttons).to_have_text(["Add a test job"])
+        expect(page.locator(".queue-head .badge")).to_have_text("no such queue")
+        expect(buttons).to_have_text(["Add a test job"])
+        expect(page.get_by_role("button", name="Change")).to_be_hidden()
+        server.client.execute_command("DQ.ADD", "q", "job", "x")
+        expect(buttons).to_have_text(["Pause", "Add a test job", "Purge"])
+        self.assertEqual(page.wrong, [])
+
     def test_each_does_what_it_says(self):
         server = self.server()
         client = server.client

@@ -102,9 +102,14 @@ class Servers(BoardTest):
         page = self.window()
         page.goto(self.board(replica, "--allow-actions").url + "queue?queue=0:q")
         expect(page.locator("#server")).to_contain_text("replica, to look at only")
+        expect(page.locator("#trouble")).to_be_hidden()
         expect(page.locator(".actions button")).to_have_count(0)
+        master.stop()
+        expect(page.locator("#trouble")).to_contain_text(f"is a replica and lost its master 127.0.0.1:{master.port} less than a minute ago: its jobs are those of then. Nothing is delivered")
+        expect(page.locator("#server")).to_have_attribute("data-tone", "bad")
         replica.client.execute_command("REPLICAOF", "NO", "ONE")
         expect(page.locator(".actions button").first).to_be_visible()
+        expect(page.locator("#trouble")).to_be_hidden()
         self.assertEqual(page.wrong, [])
 
     def test_all_masters_of_a_cluster_as_one(self):

@@ -152,6 +152,25 @@ class Trouble(BoardTest):
         expect(page.get_by_role("alert").first).to_contain_text("does not have the dq module")
         expect(page.locator(".empty")).to_have_text("There is nothing to show.")
 
+    def test_a_server_that_wants_another_password_is_not_called_empty(self):
+        server = self.server()
+        server.client.execute_command("DQ.ADD", "q", "job", "x")
+        server.client.config_set("requirepass", "secret")
+        for options, why in [([], "the server refuses: NOAUTH Authentication required"), (["-a", "wrong"], "the server refuses this user or password (--user, --pass)")]:
+            board = self.board(server, "--allow-actions", *options)
+            page = self.window()
+            page.goto(board.url)
+            expect(page.locator("#trouble")).to_have_text(f"127.0.0.1:{server.port} cannot be read: {why}. Nothing has been read; reconnecting.")
+            expect(page.get_by_role("heading", name="No queue can be read")).to_be_visible()
+            expect(page.locator(".figures > dl > dd:first-of-type")).to_have_text(["–"] * 6)
+            page.goto(board.url + "queue?queue=0:q")
+            expect(page.locator(".figures > dl > dd:first-of-type")).to_have_text(["–"] * 6)
+            expect(page.locator(".queue-head .badge")).to_have_text("")
+            self.assertEqual(page.wrong, [])
+        server.client.config_set("requirepass", "wrong")
+        expect(page.locator(".figures dd").first).to_have_text("1")
+        expect(page.locator("#trouble")).to_be_hidden()
+
     def test_what_the_acl_refuses_is_said(self):
         server = self.server()
         server.client.execute_command("DQ.ADD", "q", "job", "x")

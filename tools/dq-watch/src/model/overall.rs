@@ -12,6 +12,8 @@ pub struct ServerInfo {
     /// `Redis 7.0.15`.
     pub version: String,
     pub role: String,
+    /// The master of a replica that has lost it, and for how long in seconds, if it ever had it.
+    pub lost_master: Option<(String, Option<u64>)>,
     pub uptime_s: u64,
     pub memory: u64,
     pub max_memory: u64,
@@ -56,6 +58,10 @@ impl ServerInfo {
         ServerInfo {
             version: format!("{family} {version}"),
             role: word("role").to_owned(),
+            lost_master: (word("master_link_status") == "down").then(|| {
+                let master = format!("{}:{}", word("master_host"), word("master_port"));
+                (master, word("master_link_down_since_seconds").parse().ok())
+            }),
             uptime_s: number("uptime_in_seconds"),
             memory: number("used_memory"),
             max_memory: number("maxmemory"),
@@ -263,6 +269,15 @@ mod tests {
             (dq.queues, dq.jobs, dq.totals[4]),
             (2, [0, 7, 0, 0, 2, 3], 5)
         );
+        assert_eq!(info.lost_master, None);
+        let lost = |down: &str| {
+            let link =
+                "role:slave\r\nmaster_host:a\r\nmaster_port:1\r\nmaster_link_status:down\r\n";
+            ServerInfo::parse(&format!("{link}master_link_down_since_seconds:{down}\r\n"))
+                .lost_master
+        };
+        assert_eq!(lost("7"), Some(("a:1".to_owned(), Some(7))));
+        assert_eq!(lost("-1"), Some(("a:1".to_owned(), None)), "never had it");
         let plain = ServerInfo::parse("redis_version:7.0.15\r\n");
         assert_eq!((plain.version.as_str(), plain.dq), ("Redis 7.0.15", None));
     }

@@ -17,6 +17,7 @@ use super::known::{Known, Search, SCAN_COUNT};
 use super::{reply, Heard, News, Report, Request, Watch};
 use crate::model::overall::ServerInfo;
 use crate::model::QueueKey;
+use crate::text::units;
 
 /// Sections that are read. Servers too old to take several are too old for the module as well.
 const SECTIONS: [&str; 9] = [
@@ -342,6 +343,10 @@ impl Node {
             commands.push((0, redis::cmd("PING")));
         }
         let values = link.look(commands)?;
+        let refused = values.first().and_then(reply::error);
+        if let Some(error) = refused.filter(|error| error.starts_with("NOAUTH")) {
+            return Err(format!("the server refuses: {error}"));
+        }
 
         let (of_info, values) = values.split_at(usize::from(info.is_some()));
         let (of_detail, values) = values.split_at(detail.len());
@@ -454,12 +459,16 @@ impl Node {
         if self.scope.dbs == Dbs::All && self.scope.queues.is_empty() {
             info.dbs.iter().for_each(|&(db, _)| self.search.add(db));
         }
-        let trouble = match (&info.dq, info.loading) {
-            (_, true) => LOADING.to_owned(),
-            (None, _) => format!(
+        let trouble = match (&info.dq, info.loading, &info.lost_master) {
+            (_, true, _) => LOADING.to_owned(),
+            (None, ..) => format!(
                 "{} at {} does not have the dq module (see MODULE LIST; loadmodule /path/to/libdq.so)",
                 info.version, self.name
             ),
+            // In a cluster the masters report the queues.
+            (_, _, Some((master, down_s))) if !info.cluster => {
+                orphaned(&self.name, master, *down_s)
+            }
             _ => String::new(),
         };
         self.in_trouble(OF_INFO, trouble);
@@ -552,6 +561,21 @@ impl Node {
             .map(|name| QueueKey::new(db, name));
         keys.filter(|key| self.known.add(key.clone())).collect()
     }
+}
+
+/// What is wrong with a replica that has lost its master: by minutes, so that it is not told each second.
+fn orphaned(replica: &str, master: &str, down_s: Option<u64>) -> String {
+    let old = match down_s {
+        None => format!("has not reached its master {master}: its jobs may be old"),
+        Some(s) => {
+            let ago = match s / 60 {
+                0 => "less than a minute".to_owned(),
+                minutes => units::spaced(&units::millis(minutes * 60_000)),
+            };
+            format!("lost its master {master} {ago} ago: its jobs are those of then")
+        }
+    };
+    format!("{replica} is a replica and {old}. Nothing is delivered until there is a master.")
 }
 
 pub fn info_command() -> Cmd {
