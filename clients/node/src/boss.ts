@@ -15,7 +15,7 @@ export interface Boss<Link> {
   /** For how long the event loop has just been blocked, at least. */
   lateMs(): number;
   /** How many jobs the link may fetch, once it is its turn; 0 if the worker stops. */
-  claim(link: Link): Promise<number>;
+  claim(link: Link): number | Promise<number>;
   takeOn(link: Link, claim: number, found: Delivery[]): void;
   startMore(): void;
   lost(delivery: Delivery): void;

@@ -23,6 +23,11 @@ export class Channel {
     private readonly onAgain: () => void,
   ) {}
 
+  /** The connection, if there is one. */
+  get opened(): Line | null {
+    return this.line;
+  }
+
   open(): Promise<Line> {
     if (!this.opening) {
       const opening = new Promise<Line>((resolve, reject) => {

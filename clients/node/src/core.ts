@@ -18,7 +18,7 @@ import {
   UNKNOWN_KIND_LONGEST_MS,
 } from './limits';
 import { bytesOf } from './format';
-import { isUnheld, someOf, toText } from './text';
+import { asWord, isUnheld, someOf, toText } from './text';
 import { allOrRefused, type Command, type Word } from './wire';
 
 // --- How a delivery ends
@@ -123,8 +123,17 @@ export class Outcome {
 
 /** One ACK for jobs of a queue that are done without a result. */
 export function ack(outcomes: readonly Outcome[]): Command {
-  const words: [string, ...Word[]] = ['DQ.ACK', outcomes[0]!.delivery.key, 'WITHTOKENS', 'IDS', outcomes.length];
-  for (const { delivery } of outcomes) words.push(delivery.id, delivery.token);
+  const words: [string, ...Word[]] = [
+    'DQ.ACK',
+    asWord(outcomes[0]!.delivery.key),
+    'WITHTOKENS',
+    'IDS',
+    outcomes.length,
+  ];
+  for (let n = 0; n < outcomes.length; n++) {
+    const { id, token } = outcomes[n]!.delivery;
+    words.push(asWord(id), token.toString('latin1'));
+  }
   return words;
 }
 
@@ -299,17 +308,19 @@ export type Lease = { word: 'TTR' | 'LEASE'; ms: number } | null;
 /** The fetch commands of one waiting connection. */
 export class Fetches {
   private readonly options: readonly Word[];
+  private readonly keys: readonly Word[];
   /** When the first of the calls began that had to give way while they waited for a batch. */
   private since: number | null = null;
   private began = 0;
   private overAt = 0;
 
   constructor(
-    readonly keys: readonly Buffer[],
+    keys: readonly Buffer[],
     private readonly weights: readonly number[] | null,
     private readonly lease: Lease,
     private readonly fill: readonly [jobs: number, ms: number] | null = null,
   ) {
+    this.keys = keys.map(asWord);
     this.options = [...(lease ? [lease.word, lease.ms] : []), 'WITHDUE', 'WITHRESULTS', 'WITHSTEPS', 'WITHTERMS'];
   }
 
@@ -318,7 +329,8 @@ export class Fetches {
   }
 
   command(count: number, waitMs: number, atMs: number): Command {
-    [this.began, this.overAt] = [atMs, atMs + waitMs];
+    this.began = atMs;
+    this.overAt = atMs + waitMs;
     const filling = this.filling(count, atMs);
     return ['DQ.BPOP', ...this.order(), String(waitMs / 1000), 'COUNT', count, ...filling, ...this.options];
   }
@@ -341,7 +353,7 @@ export class Fetches {
   }
 
   /** BPOP itself serves keys in strict order. With weights each queue comes first in its share of the fetches. */
-  private order(): readonly Buffer[] {
+  private order(): readonly Word[] {
     const { weights } = this;
     if (!weights) return this.keys;
     const drawn = this.keys.map((key, n) => ({

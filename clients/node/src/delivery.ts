@@ -116,12 +116,14 @@ export class Delivery implements Bagged {
     /** Gets errors of listeners of the job's signal. */
     private readonly onError: (error: unknown) => void = () => {},
   ) {
-    [this.id, this.payload, this.token] = row;
+    this.id = row[0];
+    this.payload = row[1];
+    this.token = row[2];
     this.attempt = Number(row[3]);
-    const [ttr, limit, wait] = row[8];
-    this.leaseMs = this.ttrMs = Number(ttr);
-    this.maxAttempts = Number(limit);
-    this.waitMs = wait === null ? null : Number(wait);
+    const terms = row[8];
+    this.leaseMs = this.ttrMs = Number(terms[0]);
+    this.maxAttempts = Number(terms[1]);
+    this.waitMs = terms[2] === null ? null : Number(terms[2]);
   }
 
   get deadlineMs(): number {

@@ -2,6 +2,8 @@
 
 import { ConfigurationError } from './errors';
 import { typeOf } from './format';
+import { IoredisDriver, openIoredis } from './ioredis';
+import { NodeRedisDriver, openNodeRedis } from './node-redis';
 import type { Driver } from './wire';
 
 /** A client of ioredis: `Redis` or `Cluster`. */
@@ -24,8 +26,8 @@ export type Client = string | IoredisClient | NodeRedisClient;
 /** The driver of a client. For a URL it is ioredis if that is installed, else node-redis. */
 export async function drive(client: Client): Promise<Driver> {
   if (typeof client === 'string') return open(client);
-  if ('callBuffer' in client) return new (await import('./ioredis.js')).IoredisDriver(client, false);
-  if ('sendCommand' in client) return new (await import('./node-redis.js')).NodeRedisDriver(client, false);
+  if ('callBuffer' in client) return new IoredisDriver(client, false);
+  if ('sendCommand' in client) return new NodeRedisDriver(client, false);
   throw new TypeError('a queue needs a URL, or a client of ioredis or node-redis');
 }
 
@@ -35,8 +37,8 @@ async function open(url: string): Promise<Driver> {
     throw new ConfigurationError('the URL of a server begins with redis://, rediss:// or unix://');
   }
   try {
-    if (await isInstalled('ioredis')) return await (await import('./ioredis.js')).openIoredis(url);
-    if (await isInstalled('redis')) return await (await import('./node-redis.js')).openNodeRedis(url);
+    if (isInstalled('ioredis')) return await openIoredis(url);
+    if (isInstalled('redis')) return await openNodeRedis(url);
   } catch (error) {
     // The error itself may hold the URL, and so a password.
     throw new ConfigurationError(
@@ -46,12 +48,13 @@ async function open(url: string): Promise<Driver> {
   throw new ConfigurationError('neither ioredis nor redis is installed: npm install ioredis');
 }
 
-async function isInstalled(name: string): Promise<boolean> {
+/** `require`, as an `import()` parses the client once more, for the names that it exports. */
+function isInstalled(name: string): boolean {
   try {
-    await import(name);
+    require(name);
     return true;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ERR_MODULE_NOT_FOUND') return false;
+    if ((error as NodeJS.ErrnoException).code === 'MODULE_NOT_FOUND') return false;
     throw error;
   }
 }

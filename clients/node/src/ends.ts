@@ -22,24 +22,30 @@ export interface Told {
 interface Part {
   readonly outcomes: Outcome[];
   commands: readonly Command[];
+  /** Its reply is awaited yet. */
+  isOpen: boolean;
 }
+
+const NONE: readonly Command[] = [];
 
 /** All jobs of a queue that are done without a result share one ACK. */
 export function partsOf(told: readonly Outcome[]): Part[] {
   const parts: Part[] = [];
-  const acks = new Map<Buffer, Outcome[]>();
-  for (const outcome of told) {
-    const { isPlain, delivery } = outcome;
-    const others = isPlain ? acks.get(delivery.key) : undefined;
-    if (others) {
-      others.push(outcome);
+  const acks = new Map<Buffer, Part>();
+  for (let n = 0; n < told.length; n++) {
+    const outcome = told[n]!;
+    const { isPlain } = outcome;
+    const ofKey = isPlain ? acks.get(outcome.delivery.key) : undefined;
+    if (ofKey) {
+      ofKey.outcomes.push(outcome);
       continue;
     }
-    const outcomes = [outcome];
-    if (isPlain) acks.set(delivery.key, outcomes);
-    parts.push({ outcomes, commands: isPlain ? [] : outcome.commands });
+    const part = { outcomes: [outcome], commands: isPlain ? NONE : outcome.commands, isOpen: true };
+    if (isPlain) acks.set(outcome.delivery.key, part);
+    parts.push(part);
   }
-  for (const part of parts) if (part.commands.length === 0) part.commands = [ack(part.outcomes)];
+  for (let n = 0; n < parts.length; n++)
+    if (parts[n]!.commands === NONE) parts[n]!.commands = [ack(parts[n]!.outcomes)];
   return parts;
 }
 
@@ -91,54 +97,65 @@ export class Ends {
   }
 
   /** Reads the replies, and returns one that is an error. Outcomes without a reply are sent again. Never rejects. */
-  async hear(
+  hear(
     sent: readonly Part[],
     replies: readonly Promise<unknown>[],
     answerMs: number,
     onLate: () => void,
   ): Promise<Error | null> {
-    if (sent.length === 0) return null;
-    let trouble: Error | null = null;
-    const open = new Set(sent);
-    const again = (outcome: Outcome, error: Error) => {
-      trouble ??= error;
-      this.add(outcome);
-    };
-    let at = 0;
-    const settle = (outcome: Outcome, reply: unknown) => {
-      if (!(reply instanceof Error)) this.heard(outcome, reply);
-      else if (outcome.isRefused(reply)) this.refused(outcome, reply);
-      else again(outcome, reply);
-    };
-    const cut = (part: Part, isLate: boolean, error: Error) => {
-      if (!open.delete(part)) return;
-      for (const outcome of part.outcomes) {
-        outcome.cut(isLate);
-        again(outcome, error);
+    return new Promise((resolve) => {
+      let trouble: Error | null = null;
+      let left = sent.length;
+      if (left === 0) return resolve(null);
+      const again = (outcome: Outcome, error: Error) => {
+        trouble ??= error;
+        this.add(outcome);
+      };
+      const close = (part: Part) => {
+        part.isOpen = false;
+        if (--left > 0) return;
+        inTime();
+        this.waits.delete(giveUp);
+        resolve(trouble);
+      };
+      const settle = (outcome: Outcome, reply: unknown) => {
+        if (!(reply instanceof Error)) this.heard(outcome, reply);
+        else if (outcome.isRefused(reply)) this.refused(outcome, reply);
+        else again(outcome, reply);
+      };
+      const heard = (part: Part, reply: unknown) => {
+        if (!part.isOpen) return;
+        const { outcomes } = part;
+        const rows = outcomes.length > 1 && Array.isArray(reply) ? reply : null;
+        for (let n = 0; n < outcomes.length; n++) settle(outcomes[n]!, rows ? rows[n] : reply);
+        close(part);
+      };
+      const cut = (part: Part, isLate: boolean, error: Error) => {
+        if (!part.isOpen) return;
+        for (const outcome of part.outcomes) {
+          outcome.cut(isLate);
+          again(outcome, error);
+        }
+        close(part);
+      };
+      const giveUp = () => {
+        for (const part of sent) cut(part, true, new Error('the server: no answer in time'));
+        onLate();
+      };
+      this.waits.add(giveUp);
+      const inTime = afterAll(answerMs, giveUp);
+      for (let n = 0, at = 0; n < sent.length; n++) {
+        const part = sent[n]!;
+        const { outcomes, commands } = part;
+        const reply =
+          commands.length === 1 ? replies[at]! : this.answered(outcomes[0]!, replies.slice(at, at + commands.length));
+        at += commands.length;
+        reply.then(
+          (it) => heard(part, it),
+          (error: Error) => cut(part, false, error),
+        );
       }
-    };
-    const heard = sent.map((part) => {
-      const { outcomes, commands } = part;
-      return this.answered(outcomes[0]!, replies.slice(at, (at += commands.length))).then(
-        (reply) => {
-          if (!open.delete(part)) return;
-          const rows = outcomes.length > 1 && Array.isArray(reply) ? reply : null;
-          for (const [n, outcome] of outcomes.entries()) settle(outcome, rows ? rows[n] : reply);
-        },
-        (error: Error) => cut(part, false, error),
-      );
     });
-    let giveUp = () => {};
-    const late = new Promise<void>((resolve) => (giveUp = resolve)).then(() => {
-      for (const part of open) cut(part, true, new Error('the server: no answer in time'));
-      onLate();
-    });
-    this.waits.add(giveUp);
-    const inTime = afterAll(answerMs, giveUp);
-    await Promise.race([Promise.all(heard), late]);
-    inTime();
-    this.waits.delete(giveUp);
-    return trouble;
   }
 
   /** Takes back at once what was sent and has no reply. */
@@ -156,7 +173,6 @@ export class Ends {
   }
 
   private async answered(outcome: Outcome, replies: readonly Promise<unknown>[]): Promise<unknown> {
-    if (replies.length === 1) return outcome.answer([await replies[0]]);
     const all = await Promise.all(replies);
     const uncounted = outcome.uncounted(all);
     if (uncounted) this.told.uncounted(uncounted);

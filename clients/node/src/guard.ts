@@ -233,9 +233,9 @@ export class Guard {
 
   /** Runs a handler, inside the hooks `context` and the middleware, and calls back, later than it returns. */
   handle(jobs: readonly Job[], handler: Handler, over: (end: End) => void): void {
-    if (this.hooks.length === 0 && this.around.length === 0) return begun(() => handler.call([...jobs]), over);
+    if (this.hooks.length === 0 && this.around.length === 0) return begun(handler, jobs, over);
     const given = () => (handler.batch > 0 ? [...jobs] : jobs[0]!);
-    const call = () => ended(() => handler.call([...jobs]));
+    const call = () => ended(() => handler.call(jobs));
     const inner = this.around.reduceRight<Call>((next, around) => middleware(around, given, next), call);
     void this.hooks
       .reduceRight<Call>((next, hooks) => this.inContext(hooks, jobs, next), inner)()
@@ -301,15 +301,15 @@ function callOnce(call: Call) {
   };
 }
 
-/** As `ended`, but a promise that is nobody's own class is not awaited: its end is called back. */
-function begun(call: () => unknown, over: (end: End) => void): void {
+/** Calls a handler as `ended` does, but a promise that is nobody's own class is not awaited: its end is called back. */
+function begun(handler: Handler, jobs: readonly Job[], over: (end: End) => void): void {
   let given: unknown;
   const failed = (error: unknown) => {
     hush(error); // a promise may be thrown
     over({ error });
   };
   try {
-    given = call();
+    given = handler.call(jobs);
     if (types.isPromise(given) && given.constructor === Promise) {
       Promise.prototype.then.call(given, (value) => over({ value }), failed);
       return;

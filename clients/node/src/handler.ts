@@ -109,8 +109,8 @@ export class Handler<T = unknown> {
   }
 
   /** Calls the processor. */
-  call(jobs: Job<T>[]): unknown {
-    return this.batch ? (this.processor as BatchProcessor<T>)(jobs) : (this.processor as Processor<T>)(jobs[0]!);
+  call(jobs: readonly Job<T>[]): unknown {
+    return this.batch ? (this.processor as BatchProcessor<T>)([...jobs]) : (this.processor as Processor<T>)(jobs[0]!);
   }
 }
 
@@ -159,6 +159,8 @@ export function count(value: number, name: string, least = 0): number {
 export class Handlers {
   fallback: Handler<any> | null = null;
   readonly kinds = new Map<string, Handler<any>>();
+  /** How many jobs a free handler can take, whatever their kind. */
+  room = Infinity;
 
   constructor(handlers: Iterable<Handler<any>> = []) {
     for (const handler of handlers) this.add(handler);
@@ -173,6 +175,7 @@ export class Handlers {
     } else {
       this.fallback = handler;
     }
+    this.room = Math.min(this.room, handler.size);
   }
 
   all(): Handler<any>[] {
@@ -184,11 +187,6 @@ export class Handlers {
     if (this.kinds.size === 0 || !envelope) return this.fallback;
     if (envelope.version !== ENVELOPE_VERSION) return null;
     return this.kinds.get(envelope.kind ?? '') ?? this.fallback;
-  }
-
-  /** How many jobs a free handler can take, whatever their kind. */
-  get room(): number {
-    return Math.min(...this.all().map((handler) => handler.size));
   }
 
   /** For how many jobs a fetch waits, and for how many ms. */

@@ -6,7 +6,7 @@ import { type Delivery, type End, isThrown } from './delivery';
 import { ControlError, EncodingError, TimedOut } from './errors';
 import { type Guard, isControl, ownEnd, type Verdict, verdict } from './guard';
 import type { Handler } from './handler';
-import { jobOf } from './job';
+import { type Job, jobOf } from './job';
 import type { Link } from './link';
 import { stackOf } from './format';
 import { afterAll } from './waiting';
@@ -21,27 +21,34 @@ export interface Turn extends Bagged {
 /**
  * Runs a handler on its jobs, and calls back when all is settled, later than it returns. What the user's code throws goes no
  * further than the guard. Where there are no hooks, nothing is awaited but the handler.
+ *
+ * On a job's way there are loops: `map` makes arrays of another kind once V8 has compiled it, which throws away what V8
+ * compiled before, and a program's first jobs cost more of V8's compiler than of anything else.
  */
 export function handle(batch: readonly Turn[], guard: Guard, over: () => void): void {
-  const { handler } = batch[0]!;
-  const views = batch.map(({ delivery }) => jobOf(delivery));
-  const run = () => {
-    const limit = limited(batch, handler, guard);
-    guard.handle(views, handler, (end) => {
-      if (!limit?.isOver()) return finish(batch, end, guard, over);
-      for (const { link, delivery } of batch) link.leave(delivery);
-      over();
-    });
-  };
+  const views: Job[] = [];
+  for (let n = 0; n < batch.length; n++) views.push(jobOf(batch[n]!.delivery));
   const before = guard.call('before', views);
-  if (before) void before.then(run);
-  else run();
+  if (before) void before.then(() => run(batch, views, guard, over));
+  else run(batch, views, guard, over);
+}
+
+function run(batch: readonly Turn[], views: readonly Job[], guard: Guard, over: () => void): void {
+  const { handler } = batch[0]!;
+  const limit = limited(batch, handler, guard);
+  guard.handle(views, handler, (end) => {
+    if (!limit?.isOver()) return finish(batch, end, guard, over);
+    for (const { link, delivery } of batch) link.leave(delivery);
+    over();
+  });
 }
 
 function finish(batch: readonly Turn[], end: End, guard: Guard, over: () => void): void {
   const { handler } = batch[0]!;
-  const together = batch.map(({ delivery }) => delivery);
-  const verdicts = together.map((delivery) => verdict(delivery, together, end, handler));
+  const together: Delivery[] = [];
+  for (let n = 0; n < batch.length; n++) together.push(batch[n]!.delivery);
+  const verdicts: Verdict[] = [];
+  for (let n = 0; n < batch.length; n++) verdicts.push(verdict(together[n]!, together, end, handler));
   const hooks: Promise<unknown>[] = [];
   for (let n = 0; n < batch.length; n++) {
     const wait = announce(together[n]!, verdicts[n]!, ownEnd(together[n]!, end, handler), guard);

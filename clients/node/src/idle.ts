@@ -6,6 +6,7 @@ import { toText } from './text';
 import type { Command } from './wire';
 
 const MOST_KEYS = 100;
+const NONE: Command[] = [];
 const NONE_READY = new Set(['delayed', 'blocked', 'reserved', 'empty']);
 
 type Row = [code: unknown, number: unknown, until: unknown];
@@ -41,7 +42,7 @@ export class Idle {
   /** What the fetch that begins takes along. */
   asks(): Command[] {
     this.since = performance.now();
-    if (this.waitedMs < IDLE.afterMs || this.isSaid) return [];
+    if (this.waitedMs < IDLE.afterMs || this.isSaid) return NONE;
     this.waitedMs = 0;
     return this.keys.map((key) => ['DQ.EXPLAIN', key]);
   }

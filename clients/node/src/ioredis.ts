@@ -41,7 +41,12 @@ class IoredisLine implements Line {
     const stream = this.redis.stream;
     stream?.cork?.();
     try {
-      return commands.map(([name, ...words]) => this.redis.callBuffer(name, words).then(undefined, asReply));
+      const replies: Promise<unknown>[] = [];
+      for (let n = 0; n < commands.length; n++) {
+        const command = commands[n]!;
+        replies.push(this.redis.callBuffer(command[0], command.slice(1)).then(undefined, asReply));
+      }
+      return replies;
     } finally {
       stream?.uncork?.();
     }
@@ -128,7 +133,7 @@ export class IoredisDriver implements Driver {
 
   /** ioredis cannot find the key in commands that are new to it, so the slot is set here. */
   private async toCluster([name, ...words]: Command, key = words[0] as Buffer): Promise<unknown> {
-    const { Command } = (await import('ioredis' as string)) as any;
+    const { Command } = require('ioredis');
     const command = new Command(name, words, { replyEncoding: null });
     command.slot = slotOf(key);
     return this.client.sendCommand(command).then(undefined, asReply);
@@ -172,7 +177,7 @@ export class IoredisDriver implements Driver {
 
 /** No automatic retries: a command whose reply was lost is an error, and the next command connects again. */
 export async function openIoredis(url: string): Promise<Driver> {
-  const { Redis } = (await import('ioredis' as string)) as any;
+  const { Redis } = require('ioredis');
   const options = { ...LINE, connectTimeout: CONNECT_MS, commandTimeout: ANSWER_MS };
   const socket = unixSocket(url);
   return new IoredisDriver(socket ? new Redis({ ...options, ...socket }) : new Redis(url, options), true);

@@ -30,8 +30,9 @@ export class Leases {
   take(delivery: Delivery): void {
     this.held.add(delivery);
     this.renew(delivery, delivery.sinceMs);
-    this.beatAt = Math.min(this.beatAt, delivery.sinceMs + periodMs(delivery));
-    this.shortestMs = Math.min(this.shortestMs, periodMs(delivery));
+    const ms = periodMs(delivery);
+    if (delivery.sinceMs + ms < this.beatAt) this.beatAt = delivery.sinceMs + ms;
+    if (ms < this.shortestMs) this.shortestMs = ms;
   }
 
   /** A lease began at `sinceMs`. */

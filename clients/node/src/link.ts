@@ -94,8 +94,9 @@ export class Link implements Desk {
   async supply(isOnly: boolean): Promise<void> {
     while (!this.boss.isDraining) {
       // Connects before it claims places, so that a server that is away holds none of them.
-      await this.waiting.open().catch((error: unknown) => this.failed(error));
-      const claim = this.trouble ? 0 : await this.boss.claim(this);
+      if (!this.waiting.opened) await this.waiting.open().catch((error: unknown) => this.failed(error));
+      const claimed = this.trouble ? 0 : this.boss.claim(this);
+      const claim = typeof claimed === 'number' ? claimed : await claimed;
       // The first fetch does not wait long, to learn soon whether the server answers.
       // One that fills would end with a batch that is not full: there the answer to CLIENT ID says that.
       if (this.fetches.fills && !this.trouble) this.illness = null;
@@ -126,22 +127,26 @@ export class Link implements Desk {
     this.isFetching = true;
     this.stillMs = 0;
     try {
-      const line = await this.waiting.open();
+      const line = this.waiting.opened ?? (await this.waiting.open());
       if (this.boss.isDraining) return [];
       const told = partsOf(this.ends.take());
-      const commands = told.flatMap((outcome) => outcome.commands);
+      const commands: Command[] = [];
+      for (let n = 0; n < told.length; n++) commands.push(...told[n]!.commands);
       const asked = this.idle.asks();
-      const replies = line.ask([...commands, ...asked, this.fetches.command(count, waitMs, nowMs())]);
-      const heard = this.ends.hear(told, replies, this.batcher.answerMs, () => this.waiting.close());
-      this.idle.hear(asked, replies.slice(commands.length));
-      const last = replies.at(-1)!;
-      const reply = await within(last, waitMs + limits.SLACK_MS, 'a fetch', () => this.waiting.close());
+      commands.push(...asked, this.fetches.command(count, waitMs, nowMs()));
+      const replies = line.ask(commands);
+      const close = () => this.waiting.close();
+      const heard = this.ends.hear(told, replies, this.batcher.answerMs, close);
+      if (asked.length > 0) this.idle.hear(asked, replies.slice(-1 - asked.length));
+      const last = replies[replies.length - 1]!;
+      const reply = await within(last, waitMs + limits.SLACK_MS, 'a fetch', close);
       const found = this.found(reply); // whatever the other replies say, these jobs are ours now
       this.idle.fetched(found.length > 0);
       this.fetches.fetched(found.length > 0, nowMs());
       const trouble = await heard;
       if (trouble && found.length === 0) throw trouble;
-      [this.illness, this.trouble, this.troubles] = [null, null, 0];
+      this.illness = this.trouble = null;
+      this.troubles = 0;
       return found;
     } catch (error) {
       this.failed(error);
@@ -170,13 +175,21 @@ export class Link implements Desk {
   private found(reply: unknown): Delivery[] {
     if (reply instanceof Error) throw reply;
     if (reply === null) return [];
-    const [name, rows] = reply as [Buffer, Row[]];
-    const { key, queue } = this.member(name);
-    const place = `${this.place}\n${key.toString('latin1')}`;
+    const answer = reply as [Buffer, Row[]];
+    const rows = answer[1];
+    const name = answer[0].toString('latin1');
+    const { key, queue } = this.members.get(name)!;
+    const place = `${this.place}\n${name}`;
     const now = nowMs();
     const stillMs = Math.max(this.stillMs, this.boss.lateMs());
-    const found = rows.map((row) => new Delivery(key, row, null, queue.codec, this, this.boss.complain));
-    return found.filter((delivery) => this.accept(delivery, place, now, stillMs));
+    const found: Delivery[] = [];
+    for (let n = 0; n < rows.length; n++) {
+      const delivery = new Delivery(key, rows[n]!, null, queue.codec, this, this.boss.complain);
+      if (this.accept(delivery, place, now, stillMs)) found.push(delivery);
+    }
+    if (this.leases.beatAt < this.batcher.wakesAt) this.bell.ring();
+    if (this.batcher.isCarrying && found.length > 0) this.listeners.listen(key);
+    return found;
   }
 
   /** False if this process runs an earlier delivery of the job: the earlier one is lost, the new one is given back. */
@@ -186,11 +199,7 @@ export class Link implements Desk {
     delivery.isDoubtful = stillMs >= Math.max(delivery.leaseMs / 3, limits.STILL_MS);
     if (delivery.isDoubtful) this.batcher.beatSoon();
     this.leases.take(delivery);
-    if (this.leases.beatAt < this.batcher.wakesAt) this.bell.ring();
-    if (running.enter(delivery, place)) {
-      if (this.batcher.isCarrying) this.listeners.listen(delivery.key);
-      return true;
-    }
+    if (running.enter(delivery, place)) return true;
     this.settle(delivery, core.stillRunning(delivery));
     return false;
   }

@@ -153,7 +153,7 @@ export class NodeRedisDriver implements Driver {
 
 /** No automatic retries: a command whose reply was lost is an error, and the next command connects again. */
 export async function openNodeRedis(url: string): Promise<Driver> {
-  const { createClient } = (await import('redis' as string)) as any;
+  const { createClient } = require('redis');
   const { path, username, password, db } = unixSocket(url) ?? {};
   const socket = { reconnectStrategy: false, connectTimeout: CONNECT_MS, ...(path && { path }) };
   return new NodeRedisDriver(

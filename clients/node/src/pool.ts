@@ -93,7 +93,7 @@ export class WorkerPool implements Boss<Link> {
   }
 
   private wake(): void {
-    if (this.handling === 0) for (const wake of this.awaiting.splice(0)) wake();
+    if (this.handling === 0 && this.awaiting.length > 0) for (const wake of this.awaiting.splice(0)) wake();
   }
 
   /** Takes no more jobs from now on, and gives back those that have not begun. */
@@ -114,7 +114,12 @@ export class WorkerPool implements Boss<Link> {
     link.settle(delivery, core.returned(delivery));
   }
 
-  claim(link: Link): Promise<number> {
+  claim(link: Link): number | Promise<number> {
+    const free = this.links().length === 1 && !this.isDraining ? this.free : 0;
+    if (free >= 1) {
+      this.claimed += free; // it takes turns with nobody
+      return free;
+    }
     return new Promise((resolve) => {
       this.claims.set(link, resolve);
       this.scheduler.want(link, nowMs());
@@ -124,7 +129,6 @@ export class WorkerPool implements Boss<Link> {
 
   /** Lets links fetch that wait for their turn. */
   private makeRoom(): void {
-    if (this.claims.size === 0) return;
     clearTimeout(this.timer);
     if (this.isDraining) {
       for (const link of [...this.claims.keys()]) this.admit(link, 0);
@@ -168,7 +172,7 @@ export class WorkerPool implements Boss<Link> {
     this.claimed -= claim;
     if (found.length > 0 && this.isEmpty) this.isolation.end();
     this.scheduler.end(link, nowMs(), found.length === 0);
-    for (const delivery of found) this.accept(link, delivery);
+    for (let n = 0; n < found.length; n++) this.accept(link, found[n]!);
     this.startMore();
   }
 
@@ -214,6 +218,12 @@ export class WorkerPool implements Boss<Link> {
   }
 
   startMore(): void {
+    if (this.backlog.length > 0) this.startBacklog();
+    if (this.killer) this.runAlone();
+    if (this.claims.size > 0) this.makeRoom();
+  }
+
+  private startBacklog(): void {
     while (!this.alone && !this.isHeld() && this.handling < this.settings.concurrency) {
       // A doubtful delivery waits until a heartbeat tells whether it is still ours.
       const at = this.backlog.findIndex(isSure);
@@ -221,16 +231,16 @@ export class WorkerPool implements Boss<Link> {
       const batch = this.take(at);
       if (batch.length > 0) this.begin(batch);
     }
-    this.runAlone();
-    this.makeRoom();
   }
 
   // --- Jobs that may have ended their workers run their last attempt with nothing else in hand
 
   /** Whether no job may begin, as it could take along one that is to run alone. */
   private isHeld(): boolean {
-    this.returning = this.returning.filter(({ link, delivery }) => link.isTelling(delivery));
-    if (this.returning.length > 0) this.startLater();
+    if (this.returning.length > 0) {
+      this.returning = this.returning.filter(({ link, delivery }) => link.isTelling(delivery));
+      if (this.returning.length > 0) this.startLater();
+    }
     return this.suspects.size > 0 || this.returning.length > 0;
   }
 
@@ -271,8 +281,7 @@ export class WorkerPool implements Boss<Link> {
 
   /** Runs such a job once the server knows of the ends of all others. */
   private runAlone(): void {
-    const { killer } = this;
-    if (!killer) return;
+    const killer = this.killer!;
     if (killer.delivery.isDoubtful || this.links().some((link) => link.isTelling())) return this.startLater();
     this.killer = null;
     if (!killer.link.begin(killer.delivery)) return;
@@ -282,10 +291,11 @@ export class WorkerPool implements Boss<Link> {
 
   /** Takes one job from the backlog, or as many as its handler takes at a time. Leaves out lost ones. */
   private take(at: number): Turn[] {
-    const { handler, link, delivery } = this.backlog[at]!;
+    const first = this.backlog[at]!;
+    const { handler } = first;
     if (handler.size === 1) {
-      const batch = this.backlog.splice(at, 1);
-      return link.begin(delivery) ? batch : [];
+      this.backlog.splice(at, 1);
+      return first.link.begin(first.delivery) ? [first] : [];
     }
     const batch: Turn[] = [];
     const isTaken = (turn: Turn, n: number) => n >= at && turn.handler === handler && batch.length < handler.size;
@@ -299,14 +309,16 @@ export class WorkerPool implements Boss<Link> {
 
   private begin(batch: Turn[]): void {
     this.handling++;
-    for (const turn of batch) this.running.add(turn);
-    handle(batch, this.guard, () => {
-      this.handling--;
-      for (const turn of batch) this.running.delete(turn);
-      if (this.alone && batch.includes(this.alone)) this.alone = null;
-      this.startMore();
-      this.wake();
-    });
+    for (let n = 0; n < batch.length; n++) this.running.add(batch[n]!);
+    handle(batch, this.guard, () => this.ended(batch));
+  }
+
+  private ended(batch: readonly Turn[]): void {
+    this.handling--;
+    for (let n = 0; n < batch.length; n++) this.running.delete(batch[n]!);
+    if (this.alone && batch.includes(this.alone)) this.alone = null;
+    this.startMore();
+    this.wake();
   }
 
   lost(delivery: Delivery): void {

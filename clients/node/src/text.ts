@@ -1,6 +1,6 @@
 // Ids as text, and their checksums.
 
-import { isUtf8 } from 'node:buffer';
+import { isAscii, isUtf8 } from 'node:buffer';
 import { shown } from './format';
 
 /** Text, or bytes. */
@@ -22,6 +22,9 @@ export function toText(raw: Buffer): string {
   }
   return text;
 }
+
+/** Bytes as clients send them with the least work. */
+export const asWord = (raw: Buffer): string | Buffer => (isAscii(raw) ? raw.toString('latin1') : raw);
 
 /** The length of the valid UTF-8 sequence at this place; 0 if there is none. */
 function sequence(raw: Buffer, at: number): number {

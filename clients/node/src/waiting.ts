@@ -43,19 +43,23 @@ export function afterAll(ms: number, late: () => void): () => void {
 }
 
 /** Rejects if the promise takes longer than `ms`; `onLate` ends what it waits for. */
-export async function within<T>(promise: Promise<T>, ms: number, what: string, onLate: () => void): Promise<T> {
-  let inTime = () => {};
-  const late = new Promise<never>((_, reject) => {
-    inTime = afterAll(ms, () => {
+export function within<T>(promise: Promise<T>, ms: number, what: string, onLate: () => void): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const inTime = afterAll(ms, () => {
       reject(new Error(`${what}: no answer within ${Math.round(ms)} ms`));
       onLate();
     });
+    promise.then(
+      (value) => {
+        inTime();
+        resolve(value);
+      },
+      (error) => {
+        inTime();
+        reject(error);
+      },
+    );
   });
-  try {
-    return await Promise.race([promise, late]);
-  } finally {
-    inTime();
-  }
 }
 
 export interface Watch {

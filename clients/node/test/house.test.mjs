@@ -70,7 +70,7 @@ test('what decides does no input or output, and has no clock', () => {
   }
 });
 
-test('npm pack: with the licence, and again where it is installed', { timeout: 120_000 }, () => {
+test('npm pack: with the licence, again where it is installed, and what lacks there', { timeout: 120_000 }, () => {
   const folder = mkdtempSync(`${tmpdir()}/dq-pack-`);
   const pack = (from, to) => {
     execFileSync('npm', ['pack', '--silent', '--pack-destination', to], { cwd: from, stdio: 'pipe' });
@@ -94,6 +94,9 @@ test('npm pack: with the licence, and again where it is installed', { timeout: 1
     const again = mkdtempSync(`${folder}/again-`);
     assert.deepEqual(pack(installed, again), files);
     assert.ok(existsSync(join(installed, 'dist/index.js')));
+    const alone = `new (require('dq-redis').Queue)('redis://x', 'q').len().catch(({ message }) => console.log(message))`;
+    const said = execFileSync('node', ['-e', alone], { cwd: installed, encoding: 'utf8' });
+    assert.match(said, /neither ioredis nor redis is installed/);
   } finally {
     rmSync(folder, { recursive: true });
   }
