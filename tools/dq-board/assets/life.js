@@ -35,15 +35,16 @@ function moments(job, seen, now) {
   if (job.state === "reserved") add(job.deadline, "lease expires unless renewed", job.deadline < now ? "bad" : "coming");
   add(job.finished, "done", "good");
   add(job.expires, "expires", "coming");
-  if (!over) add(now, "now", "now");
+  if (!over) add(now, "now", "now", "{} to go");
   return all.sort((a, b) => a.at - b.at);
 }
 
 // Of what took less than a millisecond only "in time" is worth showing.
-function lasting(what, ms) {
+function lasting(what, next, ms) {
   if (what === NOTHING) return "";
   if (ms < 1) return what === "late by {}" ? "on time" : "";
-  return (what || "{}").replace("{}", text.millis(ms));
+  const words = next.tone === "now" ? what.replace(/^waits/, "has waited").replace(/^runs/, "has run") : what;
+  return (words || "{}").replace("{}", text.millis(ms));
 }
 
 export function life() {
@@ -78,7 +79,7 @@ export function life() {
       // A time in which nothing ran is drawn as one.
       row.classList.toggle("waits", it.then.startsWith("waits"));
       put(what, it.what);
-      put(then, it.next && it.next.at < text.LAST ? lasting(it.then, it.next.at - it.at) : "");
+      put(then, it.next && it.next.at < text.LAST ? lasting(it.then, it.next, it.next.at - it.at) : "");
     });
     list(steps, job.steps, (step) => step.name, (step) => h("li", {}, h("b", {}, step.name), " ", h("span", {})), (row, step) => put(row.lastChild, step.value));
     const earlier = job.attempts - (job.started !== null ? 1 : 0) - Math.max(job.history.length, job.failed !== null && job.state !== "done" ? 1 : 0);

@@ -28,7 +28,7 @@ function besides({ last, queue, rule, keeps, unsearched, failed, reason }) {
   const missed = rule.grace === null ? 0 : rowOf(queue.key).totals[MISSED];
   return [
     !last && unsearched && "not among the first 2,000 kept jobs",
-    keeps === false ? "successes are not kept: DONELEN, KEEP" : !last && !unsearched && "none is kept",
+    keeps === false ? `${last ? "" : "not known: "}successes are not kept (DONELEN, KEEP)` : !last && !unsearched && "none is kept",
     failed !== null && !(failed < last?.at) && `last failed attempt ${ago(failed)}${reason ? `: ${reason}` : ""}`,
     missed && `${text.full(missed)} ${missed === 1 ? "run" : "runs"} of this queue skipped (GRACE)`,
   ].filter(Boolean).join("; ");
@@ -67,7 +67,7 @@ export function recurring(main, about, env) {
     { ...NAME, make: (job) => jobLink(job.queue.key, job) },
     { title: "Rule", up: true, by: ({ rule }) => rule.text, show: ({ rule }) => rule.text },
     next,
-    { title: "Last run known", id: "last-run", by: ({ last }) => last?.at, fill: outcome },
+    { title: "Last run", by: ({ last }) => last?.at, fill: outcome },
     { title: "Runs", by: ({ rule }) => rule.runs, show: ({ rule }) => `${text.full(rule.runs)}${rule.times ? ` of ${text.full(rule.times)}` : ""}` },
     { title: "State", up: true, by: (job) => job.state, fill: state },
   ], env, { key: named, letter: "r", usual: next });

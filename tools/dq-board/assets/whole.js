@@ -37,7 +37,7 @@ export function whole(main, about, env) {
   function show(answer) {
     const all = sum(answer.layers.map((layer) => layer.jobs.length));
     const done = sum(answer.layers.map((layer) => layer.counts.done ?? 0));
-    put(told, `${text.full(done)} of ${text.full(all)} done${answer.part ? ", as far as the board has looked" : ""}.`);
+    put(told, `${text.full(done)} of ${text.full(all)} done${answer.batches.length ? ", without the jobs of groups" : ""}${answer.part ? ", as far as the board has looked" : ""}.`);
     bar.value = all ? done / all : 0;
     list(batches, answer.batches, (it) => `${it.id} ${it.then.id}`, batch, (line, it) => {
       const bar = line.querySelector("progress");

@@ -461,7 +461,7 @@ class Bulk(BoardTest):
         command, script = box.get_by_label("In redis-cli"), box.get_by_label("Script")
         expect(command).to_have_text(re.compile(r"^DQ\.ADD q report kept .* GROUP g XX EVERY 120000 JITTER 1000 TTL 3600000$"))
         expect(script).to_be_hidden()
-        box.get_by_text("Sent as a script").click()
+        box.get_by_text("The script that is sent").click()
         expect(script).to_contain_text(re.compile("^EVAL "))
         client.copy("q", "typed")
         client.execute_command(*command.inner_text().replace(" q ", " typed ", 1).split())

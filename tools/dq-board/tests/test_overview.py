@@ -167,12 +167,12 @@ class Overview(BoardTest):
         board = self.board(server)
         page.goto(board.url + "recurring?queue=0:q")
         ago = r"(now|[\d.]+ (ms|s) ago)"
-        none = "successes are not kept: DONELEN, KEEP"
+        none = r"successes are not kept \(DONELEN, KEEP\)"
         for id, said in [
             ("fine", f"last death {ago}: no <b>room; {none}"),
             ("kept", rf"done, ran for \d+ ms, {ago}"),
-            ("tries", f"{none}; last failed attempt {ago}: busy"),
-            ("late", rf"{none}; 1 run of this queue skipped \(GRACE\)"),
+            ("tries", f"not known: {none}; last failed attempt {ago}: busy"),
+            ("late", rf"not known: {none}; 1 run of this queue skipped \(GRACE\)"),
         ]:
             line = page.locator("tbody tr").filter(has=page.get_by_role("link", name=id, exact=True))
             expect(line.locator(".r3")).to_have_text(re.compile(f"^{said}$"))
@@ -199,7 +199,7 @@ class Overview(BoardTest):
         page.get_by_role("link", name="Recurring jobs").click()
         lines = page.locator("tbody tr")
         expect(lines).to_have_count(4)
-        expect(lines.filter(has_text="lost").locator(".r3")).to_have_text("successes are not kept: DONELEN, KEEP")
+        expect(lines.filter(has_text="lost").locator(".r3")).to_have_text("not known: successes are not kept (DONELEN, KEEP)")
         expect(lines.filter(has_text="lost").locator(".r4")).to_have_text("1")
         say("DQ.DEL", "d", "lost")
         died = lines.filter(has_text=HOSTILE[0].decode())
