@@ -24,7 +24,7 @@ export function dialog({ title, sentence, fields = [], made = [], yes, danger, w
   let looks = Boolean(fate);
   const go = h("button", { type: "submit", class: danger ? "danger" : "main" }, yes);
   const command = h("pre", { class: "command", tabindex: "0", "aria-label": "In redis-cli" });
-  const script = h("pre", { class: "command", tabindex: "0", "aria-label": "Script" });
+  const script = h("pre", { tabindex: "0", "aria-label": "Script" });
   const sent = h("details", { class: "script", hidden: true }, h("summary", {}, "The script that is sent: it reads the job at that moment"), script);
   const copy = copyButton("Copy for redis-cli", command, { hidden: true });
   const back = h("button", { type: "button", onclick: () => box.close() }, "Not now");

@@ -280,7 +280,7 @@ class Life(BoardTest):
         page.goto(board.url + "job?queue=0:q&id=retried")
         expect(moments).to_have_text(["attempt failed: <b>no room", "now", "due"])
         expect(page.locator(".life li").first).to_contain_text(re.compile("has waited .* for its next attempt"))
-        expect(page.locator(".life li").nth(1)).to_contain_text("59 min 59 s to go")
+        expect(page.locator(".life li").nth(1)).to_contain_text(re.compile(r"5\d min( \d+ s)? to go"))
         expect(page.locator(".steps li")).to_have_text(["<b>paid ref-9", "sent "])
         # What happens while the page is open is shown, too.
         client.execute_command("DQ.RESCHEDULE", "q", "DELAY", 0, "retried")
