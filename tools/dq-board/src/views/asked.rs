@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use dq_watch::model::row::Row;
-use dq_watch::model::stats::RESERVED;
 use dq_watch::model::QueueKey;
 use dq_watch::read::detail::{Detail, Found, Part};
 use dq_watch::read::{reply, why};
@@ -55,12 +54,9 @@ pub async fn settings(board: &Arc<Board>, key: &QueueKey) -> Result<Json, Failur
 /// Whether clients take a queue's jobs: some wait for them, were delivered some lately, or have some and are connected.
 /// None: it has not been read yet.
 pub async fn attended(board: &Arc<Board>, key: &QueueKey) -> Result<Option<bool>, Failure> {
-    let of = |row: &Row| (row.is_asked(), row.jobs(RESERVED) > 0);
-    let Some((is_asked, is_held)) = board.reader.of_row(key, of) else {
-        return Ok(None);
-    };
-    if is_asked || !is_held {
-        return Ok(Some(is_asked));
+    let is_asked = board.reader.of_row(key, Row::is_asked);
+    if is_asked != Some(false) {
+        return Ok(is_asked);
     }
     let ask = |commands| board.connections.ask(key.clone(), commands);
     let peeked = ask(vec![why::first(&key.name, "RESERVED")]).await?;

@@ -56,7 +56,7 @@ const MEASURED_FROM: f64 = 5.0;
 
 /// While jobs are ready, deliveries since they became due say that clients take them: of so many bars at least, as a
 /// worker may pause before it asks again, and at most, as it may be gone by now.
-const ASKED: (usize, usize) = (10, 60);
+const ASKED: (usize, usize) = (10, 30);
 
 #[derive(Clone, Debug, Default)]
 pub struct Series(VecDeque<f64>);
@@ -297,8 +297,8 @@ mod tests {
         let behind = |it: &mut Stats| {
             (it.totals[DELIVERED], it.oldest_ready_ms) = (2, Some(3_600_000));
         };
-        assert!(read(22, behind) && read(80, behind));
-        assert!(!read(90, behind), "gone, however old the backlog is");
+        assert!(read(22, behind) && read(50, behind));
+        assert!(!read(60, behind), "gone, however old the backlog is");
         assert!(!read(1000, |it| it.totals[DELIVERED] = 2));
     }
 
