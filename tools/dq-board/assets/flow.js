@@ -47,7 +47,7 @@ export function flow(key, id) {
     drawing.setAttribute("width", width + 2);
     drawing.setAttribute("height", height + 2);
     drawing.replaceChildren(svg("path", { class: "edges", d: curves }), ...nodes);
-    list(narrow, columns, (column) => column.level, ({ level }) => h("li", {}, h("b", {}, distance(level)), " ", h("ul", { class: "ids" })), (part, { level, jobs, more }) => {
+    list(narrow, columns, (column) => column.level, ({ level }) => h("li", {}, h("b", {}, distance(level)), " ", h("ul")), (part, { level, jobs, more }) => {
       const rest = Object.entries(more).map(([state, count]) => ({ id: `and ${state}`, state, said: `and ${text.full(count)} ${state}` }));
       list(part.lastChild, [...jobs, ...rest], (job) => job.id, (job) => h("li", {}, job.said ? "" : putName(h("a", { href: `job?queue=${key}&id=${job.id}`, "aria-current": level ? null : "true" }), job.name), " ", h("span", {})), (line, job) => put(line.lastChild, job.said ?? job.state, TONES[job.state] ?? ""));
     });

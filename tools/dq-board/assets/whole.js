@@ -11,8 +11,8 @@ const counted = (counts) => Object.entries(counts).filter(([state]) => state !==
 
 // Of a batch of which done jobs may be gone. Without the right to DQ.LEN it is not known how many are left.
 function left({ left, done }) {
-  const kept = done ? `${text.full(done)} done ${done === 1 ? "job is" : "jobs are"} still kept` : "done jobs are not kept";
-  return left === null ? `how many are left is unknown, ${kept}` : `${text.full(left)} left (${kept}: see DONELEN)`;
+  const kept = done ? `${text.full(done)} done ${done === 1 ? "job is" : "jobs are"} still kept` : "none of its done jobs is kept";
+  return `${left === null ? "how many are left is unknown" : `${text.full(left)} left`} (${kept}: see DONELEN)`;
 }
 
 export function whole(main, about, env) {

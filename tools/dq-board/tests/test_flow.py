@@ -105,7 +105,7 @@ class Flow(BoardTest):
             expect(line).to_contain_text("then callback")
             return line.inner_text(), line.locator("progress").is_visible()
 
-        none = "(done jobs are not kept: see DONELEN)"
+        none = "(none of its done jobs is kept: see DONELEN)"
         status = page.locator("main").get_by_role("status")
         self.assertEqual(told("none", 11), (f"Group g 19 left {none}, then callback", False))
         self.assertEqual(told("dead", 11, dead=2), (f"Group g 17 left {none}, 2 dead, then callback", False))
