@@ -40,7 +40,7 @@ pub mod touch;
 pub mod unblock;
 
 use crate::queue::after::JobResult;
-use crate::queue::budget::{EXPIRE_BUDGET, FOLLOWED};
+use crate::queue::budget::{EXPIRE_BUDGET, FOLLOWED, STEP_BYTES};
 use crate::queue::clock::Now;
 use crate::queue::deliver::Delivery;
 use crate::queue::deliver::Extras;
@@ -53,12 +53,20 @@ use crate::server::blocked;
 use crate::server::clock;
 use crate::server::key::OpenKey;
 use crate::server::queue_value::{self, Value};
+use crate::server::reclaim;
 use crate::server::replicate::with_command_effects;
 use crate::server::serve;
 use crate::storage::broken::there;
 
-/// Opens the command's key, which is its first argument.
+/// DQ.ADD with the fewest arguments, and about what two jobs of a DQ.MADD have.
+const ARGS_OF_JOB: usize = 4;
+
+/// Opens the command's key, which is its first argument, after the command has paid for what it may add.
 fn open<'a>(ctx: Ctx<'a>, args: Args<'a>) -> Result<OpenKey<'a>, Refusal> {
+    reclaim::pay_for(|| {
+        let bytes: usize = args.all().iter().map(|it| it.bytes().len()).sum();
+        args.len().div_ceil(ARGS_OF_JOB) + bytes / STEP_BYTES
+    });
     match args.key(1) {
         Some(key) => OpenKey::open(ctx, key),
         None => Err(parse::wrong_arity(args)),

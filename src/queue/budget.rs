@@ -5,6 +5,9 @@
 pub const EXPIRE_BUDGET: usize = 1000;
 /// Overdue expirations that a command carries out for each id that it names, as it may name many.
 pub const EXPIRE_BUDGET_OF_ID: usize = 100;
+/// So many bytes count a step more where they are freed: an allocator takes about as long for them, a quarter of a millisecond
+/// for a megabyte, as a lease's end takes.
+pub const STEP_BYTES: usize = 4096;
 /// What the end of an occurrence counts, in ends of leases: the next instant must be computed, and with JITTER it is
 /// anywhere in the schedule.
 pub const STEPS_OF_OCCURRENCE: usize = 4;

@@ -1,6 +1,7 @@
 //! Done jobs: which of them are kept, for how long, and what commands do with them. A queue that keeps none pays for
 //! a few checks only.
 
+use super::budget::STEP_BYTES;
 use super::clock::Now;
 use super::effect::{Completion, Effect, OfDone, Purge};
 use super::effects::Effects;
@@ -98,12 +99,12 @@ impl Queue {
     #[cold]
     #[inline(never)]
     pub(super) fn trim_done(&mut self, mut budget: usize, out: &mut Effects) -> usize {
-        let count = self
-            .parts()
-            .done()
-            .beyond(self.settings().done_limits, budget) as u64;
-        budget -= count as usize;
+        let done = self.parts().done();
+        let steps_of_each = 1 + done.bytes() as usize / done.len().max(1) / STEP_BYTES;
+        let count = done.beyond(self.settings().done_limits, budget.div_ceil(steps_of_each));
+        budget = budget.saturating_sub(count * steps_of_each);
         if count > 0 {
+            let count = count as u64;
             self.commit(&Effect::Done(OfDone::Trimmed { count }), out);
         }
         while budget > 0
@@ -140,8 +141,10 @@ impl Queue {
             let Some((_, handle)) = first else {
                 break;
             };
+            let before = self.parts().done().bytes();
             self.let_done_go(handle, out);
-            left -= 1;
+            let freed = before - self.parts().done().bytes();
+            left = left.saturating_sub(1 + freed as usize / STEP_BYTES);
         }
         left = self.trim_done(left, out);
         (budget - left).max(1)

@@ -5,6 +5,7 @@
 
 use super::budget::{
     EXPIRE_BUDGET, EXPIRE_BUDGET_OF_ID, OUT_OF_TURN, STEPS_OF_OCCURRENCE, STEPS_OF_RESUME,
+    STEP_BYTES,
 };
 use super::clock::Now;
 use super::effect::{Change, Effect, Forgotten, Purge};
@@ -24,10 +25,10 @@ use crate::storage::skiplist::Skiplist;
 impl Jobs {
     /// What the end of a job takes of a budget.
     fn steps_of(&self, handle: Handle) -> usize {
-        if self.recurs(handle) {
-            STEPS_OF_OCCURRENCE
-        } else {
-            1
+        let of_bytes = self.content_of(handle) as usize / STEP_BYTES;
+        match self.recurs(handle) {
+            true => of_bytes + STEPS_OF_OCCURRENCE,
+            false => of_bytes + 1,
         }
     }
 
@@ -422,7 +423,9 @@ impl Queue {
     /// effect cuts off with no more work. Returns how many jobs' work it was.
     pub(super) fn trim_dead(&mut self, now: Now, budget: usize, out: &mut Effects) -> usize {
         let surplus = self.surplus_dead();
-        if surplus > MANY {
+        let dead = self.jobs().dead();
+        let longest = || dead.iter().take(surplus).map(|(_, handle)| handle);
+        if surplus > 1 && !self.jobs().are_few(surplus, longest) {
             let count = surplus as u64;
             self.commit_over_of(Purge::Trim { count }, now, out);
             self.commit_purge(Purge::Trim { count }, surplus, out);

@@ -64,7 +64,7 @@ impl Arrival {
             }
         }
         queue.take_garbage().into_iter().for_each(reclaim::add);
-        reclaim::pay_for(1 + queue.free_effort().saturating_sub(before));
+        reclaim::pay_for(|| 1 + queue.free_effort().saturating_sub(before));
         Ok(())
     }
 

@@ -308,7 +308,7 @@ unsafe extern "C" fn copy(
             if queue.is_disposable() && origin() == Origin::Client {
                 return null_mut();
             }
-            reclaim::pay_for(queue.free_effort());
+            reclaim::pay_for(|| queue.free_effort());
             Box::into_raw(Box::new(Value::new(queue.copied()))).cast()
         })
     })

@@ -177,7 +177,6 @@ impl<'a> OpenKey<'a> {
             }
             dropped = is_over(queue, waiting);
         }
-        reclaim::pay_for(1);
         if dropped {
             effects.push(&Effect::Dropped);
             self.delete();

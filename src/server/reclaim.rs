@@ -11,14 +11,15 @@ use std::collections::BTreeSet;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Up to so many jobs and ids are freed at once: it takes no noticeable time.
+/// What is freed in up to so many steps is freed at once: it takes no noticeable time. A step is a job, an id or
+/// [`STEP_BYTES`](crate::queue::budget::STEP_BYTES).
 const SMALL: usize = 5000;
-/// Jobs and ids freed at a time.
+/// Steps at a time.
 const STEP: usize = 256;
-/// Jobs and ids that a command frees for each job it adds, which makes a few of them. So memory is
-/// freed faster than it can be taken, even where the timer does not run (in a script, in a load).
+/// Steps that a command takes for each job or [`STEP_BYTES`](crate::queue::budget::STEP_BYTES) that it adds, which make a few
+/// of them. So memory is freed faster than it can be taken, even where the timer does not run (in a script, in a load).
 const SHARE: usize = 16;
-/// Where so many bytes wait, a command that adds to them frees as many at once. Without that, memory
+/// Where so many bytes wait, a purge that leaves other jobs in its queue frees as many as it adds. Without that, memory
 /// would only be bounded by how fast a script can take it.
 const BYTES_MAX: u64 = 64 << 20;
 
@@ -50,8 +51,7 @@ pub fn free_later(queue: Queue) {
 
 /// Has this garbage freed step by step.
 pub fn add(garbage: Vec<Garbage>) {
-    let (count, before): (usize, _) = (garbage.iter().map(Garbage::left).sum(), bytes());
-    let is_much = before as u64 + agenda::unfreed_bytes(Ticket::default()).1 > BYTES_MAX;
+    let count: usize = garbage.iter().map(Garbage::left).sum();
     let sized = garbage.into_iter().map(|it| {
         let bytes = it.heap_bytes().max(1);
         (it, bytes)
@@ -60,9 +60,6 @@ pub fn add(garbage: Vec<Garbage>) {
     WAITING.fetch_add(count, Ordering::Relaxed);
     BYTES.fetch_add(sized.iter().map(|it| it.1).sum(), Ordering::Relaxed);
     GARBAGE.with_borrow_mut(|all| all.extend(sized));
-    while is_much && bytes() > before {
-        free_some(STEP);
-    }
     timer::arm(0);
 }
 
@@ -76,11 +73,11 @@ pub fn bytes() -> usize {
     BYTES.load(Ordering::Relaxed)
 }
 
-/// What a caller must free that has added so many jobs.
+/// What a caller must free that adds what takes so many steps to free.
 #[inline]
-pub fn pay_for(jobs: usize) {
+pub fn pay_for(steps: impl FnOnce() -> usize) {
     if bytes() > 0 && IS_MAIN_THREAD.get() {
-        free_some(SHARE * jobs);
+        free_some(SHARE * steps());
     }
 }
 

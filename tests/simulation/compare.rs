@@ -7,7 +7,7 @@ use crate::model::{Job, Link, Model, Phase, LAST};
 use crate::op::{AddOp, Reply};
 use crate::rng::Rng;
 use dq::queue::after::Waits;
-use dq::queue::budget::FOLLOWED;
+use dq::queue::budget::{FOLLOWED, STEP_BYTES};
 use dq::queue::clock::Now;
 use dq::queue::codec::decode;
 use dq::queue::configure::paused_shown;
@@ -354,11 +354,13 @@ impl Comparison<'_> {
             ));
         }
         let successors = self.model.jobs.iter().filter(|job| job.next.is_some());
+        let bytes = self.model.bytes() + self.model.done_bytes();
         let effort = self.model.jobs.len()
             + self.model.done.len()
             + successors.count()
             + self.model.memory.len()
-            + self.model.own.len();
+            + self.model.own.len()
+            + bytes as usize / STEP_BYTES;
         let purged = self.queue.free_effort().checked_sub(effort);
         let accounted = purged.is_some_and(|purged| purged == 0 || self.queue.jobs().has_purged());
         equal("the effort of freeing is accounted for", accounted, true)

@@ -256,6 +256,11 @@ impl Jobs {
             .saturating_sub(self.cold.purged_bytes)
     }
 
+    /// Bytes of purged jobs that are not freed yet, as far as they are known.
+    pub fn purged_bytes(&self) -> u64 {
+        self.cold.purged_bytes
+    }
+
     pub fn position(&self, handle: Handle) -> Position {
         self.position_of(self.store.job(handle))
     }

@@ -38,6 +38,7 @@ pub(in crate::queue) mod store;
 mod terms;
 pub(in crate::queue) mod together;
 
+use crate::queue::budget::STEP_BYTES;
 use crate::queue::job::Handle;
 use crate::queue::outcome::Departure;
 use crate::queue::settings::{GroupSettings, Settings};
@@ -229,10 +230,12 @@ impl Queue {
         }
     }
 
-    /// How many jobs and ids there are to free.
+    /// How many steps it takes to free the queue, about.
     pub fn free_effort(&self) -> usize {
         let groups = self.parts.groups().map_or(0, |groups| groups.own_len());
-        self.jobs.len() + self.parts.dedupe.len() + self.parts.done.len() + groups
+        let bytes = self.bytes() + self.jobs.purged_bytes() + self.parts.done.bytes();
+        let things = self.jobs.len() + self.parts.dedupe.len() + self.parts.done.len() + groups;
+        things + bytes as usize / STEP_BYTES
     }
 
     /// Heap bytes and those of the structure itself.

@@ -21,6 +21,7 @@ use super::jobs::Jobs;
 use super::purged::LISTED_BYTES;
 use super::rate::group::GroupRates;
 use super::rate::RateWindow;
+use crate::queue::budget::STEP_BYTES;
 use crate::storage::lazy::{Lazy, Unused};
 use crate::storage::relocate::Mover;
 
@@ -228,6 +229,9 @@ pub struct Garbage {
     pub(super) older: Vec<Garbage>,
 }
 
+/// How many things are freed before their bytes are looked at: each may be a payload of megabytes.
+const FEW: usize = 4;
+
 impl Garbage {
     pub(super) fn of(jobs: Jobs, parts: Parts) -> Self {
         Garbage {
@@ -251,10 +255,23 @@ impl Garbage {
             + self.older.iter().map(Garbage::heap_bytes).sum::<usize>()
     }
 
-    /// Frees about `count` things; false once nothing is left.
-    pub fn free_some(&mut self, count: usize) -> bool {
+    /// Frees things in about so many steps, each of one thing or of [`STEP_BYTES`]; false once nothing is left.
+    pub fn free_some(&mut self, steps: usize) -> bool {
+        let mut left = steps;
+        while left > 0 {
+            let (before, few) = (self.heap_bytes(), FEW.min(left));
+            if !self.free_few(few) {
+                return false;
+            }
+            let freed = before.saturating_sub(self.heap_bytes());
+            left = left.saturating_sub(few + freed / STEP_BYTES);
+        }
+        true
+    }
+
+    fn free_few(&mut self, count: usize) -> bool {
         if let Some(older) = self.older.last_mut() {
-            if !older.free_some(count) {
+            if !older.free_few(count) {
                 self.older.pop();
             }
             return true;

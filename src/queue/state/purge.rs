@@ -5,9 +5,10 @@ use super::groups::Groups;
 use super::jobs::{Freed, Jobs};
 use super::parts::Parts;
 use super::position::Fate;
-use super::purged::{Purged, MANY, SUMMED};
+use super::purged::{Purged, SUMMED};
 use super::store::Id;
 use super::Queue;
+use crate::queue::budget::STEP_BYTES;
 use crate::queue::effect::Purge;
 use crate::queue::error::QueueError;
 use crate::queue::job::{Handle, State};
@@ -144,7 +145,7 @@ impl Parts {
         self.noting_removed(jobs, |parts, jobs| {
             if count == jobs.listed_len() && !parts.has_own() {
                 parts.set_jobs_aside(jobs);
-            } else if count <= MANY {
+            } else if jobs.are_few(count, || jobs.named_by(&purged, count)) {
                 let handles = jobs.named_by(&purged, count);
                 handles.into_iter().for_each(|it| parts.remove(jobs, it));
             } else {
@@ -181,7 +182,8 @@ impl Parts {
                 None => break,
                 Some(Freed::Entry) => {}
                 Some(Freed::Job(handle)) => {
-                    left = left.saturating_sub(jobs.notes(handle).beside_len());
+                    let of_bytes = jobs.content_of(handle) as usize / STEP_BYTES;
+                    left = left.saturating_sub(jobs.notes(handle).beside_len() + of_bytes);
                     self.free_purged_job(jobs, handle);
                 }
             }

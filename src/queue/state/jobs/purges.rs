@@ -4,7 +4,7 @@ use super::{Cold, Jobs};
 use crate::queue::effect::Purge;
 use crate::queue::job::{Handle, Place, State};
 use crate::queue::state::position::Fate;
-use crate::queue::state::purged::{Purged, PurgedJobs, LISTED_BYTES, SUMMED};
+use crate::queue::state::purged::{Purged, PurgedJobs, LISTED_BYTES, MANY, MANY_BYTES, SUMMED};
 use crate::queue::state::schedule::Detached;
 use crate::queue::state::store::Status;
 
@@ -66,6 +66,20 @@ impl Jobs {
             Some(State::Done) => 0,
             Some(State::Blocked) => self.blocked_len(),
         }
+    }
+
+    /// Whether `count` jobs are freed in no time.
+    pub fn are_few<All: IntoIterator<Item = Handle>>(
+        &self,
+        count: usize,
+        all: impl FnOnce() -> All,
+    ) -> bool {
+        let bytes = |all: All| {
+            all.into_iter()
+                .map(|it| self.store.content_of(it))
+                .sum::<u64>()
+        };
+        count <= MANY && bytes(all()) <= MANY_BYTES
     }
 
     /// The first `count` jobs that `purged` names.
