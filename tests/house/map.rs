@@ -48,7 +48,22 @@ fn is_path(name: &str) -> bool {
 fn exists(name: &str) -> bool {
     let in_tests = |file: &str| file.starts_with("target/") || file.contains("NAME");
     let places = [root(), root().join("src")];
-    in_tests(name) || places.iter().any(|place| place.join(name).exists())
+    let is_at = |place: &PathBuf| place.join(name).exists();
+    in_tests(name) || places.iter().any(is_at) || state().iter().any(|it| it.ends_with(name))
+}
+
+/// The files of a queue's state, which the map names without their folder.
+fn state() -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    sources(&root().join("src/queue/state"), &mut files);
+    files.retain(|file| {
+        !file
+            .to_string_lossy()
+            .rsplit("src/queue")
+            .next()
+            .is_some_and(|it| it.contains("/tests"))
+    });
+    files
 }
 
 pub fn sources(folder: &Path, into: &mut Vec<PathBuf>) {
@@ -105,7 +120,7 @@ fn missing(text: &str, words: &BTreeSet<String>, targets: &BTreeSet<String>) -> 
 /// Files that the page does not name; those of the map's floors are named without their path.
 fn left_out(text: &str) -> Vec<String> {
     let words: BTreeSet<&str> = text.split(|char| !is_part_of_word(char)).collect();
-    let mut files = Vec::new();
+    let mut files = state();
     for floor in ["server", "queue", "storage"] {
         for entry in fs::read_dir(root().join("src").join(floor)).unwrap() {
             files.push(entry.unwrap().path());
