@@ -124,7 +124,7 @@ class Ends {
             for (int at = from; at < to; at++) {
                 told.removeFirst();
                 boolean isShared = to - from > 1 && !(reply instanceof RefusedException);
-                RefusedException said = hear(all.get(at), isShared ? Reply.list(reply).subList(at - from, at - from + 1) : reply, held);
+                RefusedException said = hear(all.get(at), isShared ? Reply.list(reply).get(at - from) : reply, held);
                 trouble = said == null ? trouble : said;
             }
         }

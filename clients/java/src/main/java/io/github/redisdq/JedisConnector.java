@@ -249,9 +249,9 @@ public final class JedisConnector implements Connector {
     private static Object answer(Connection connection) {
         try {
             Object reply = connection.getOne();
-            return reply instanceof List<?> list && list.stream().anyMatch(JedisDataException.class::isInstance)
+            return reply instanceof List<?> list && holdsError(list)
                     ? list.stream().map(each -> each instanceof JedisDataException error ? said(error) : each).toList()
-                    : reply; // an EXEC's may have errors in it
+                    : reply;
         } catch (JedisMovedDataException moved) {
             return new Redirected(moved.getMessage(), moved.getTargetNode(), false);
         } catch (JedisAskDataException ask) {
@@ -259,6 +259,16 @@ public final class JedisConnector implements Connector {
         } catch (JedisDataException error) {
             return said(error);
         }
+    }
+
+    /** An EXEC's reply may. A loop: a stream would make a worker's first job wait until the JVM has made its class. */
+    private static boolean holdsError(List<?> replies) {
+        for (Object each : replies) {
+            if (each instanceof JedisDataException) {
+                return true;
+            }
+        }
+        return false;
     }
 
     /** To a client without password the server refuses long commands as breaches of the protocol. */
