@@ -16,19 +16,19 @@ const NONE = "No recurring jobs. DQ.ADD with EVERY or CRON adds one.";
 
 const ago = (instant) => text.until(instant, live.now());
 
-// The last run that the queue keeps. A death is the last one that is known where no success is kept.
-function ended({ last, keeps }) {
+// The last run that the queue keeps. After a death there may have been successes that are not.
+function ended({ last, isLast }) {
   const why = last.reason ? `: ${last.reason}` : "";
-  if (last.state === "dead") return keeps === false ? `last death ${ago(last.at)}${why}` : `dead${why}, ${ago(last.at)}`;
+  if (last.state === "dead") return !isLast ? `last death ${ago(last.at)}${why}` : `dead${why}, ${ago(last.at)}`;
   return `${last.state}${last.ran === null ? "" : `, ran for ${text.millis(last.ran)}`}, ${ago(last.at)}`;
 }
 
 // What else is known of its runs.
-function besides({ last, queue, rule, keeps, unsearched, failed, reason }) {
+function besides({ last, isLast, queue, rule, keeps, unsearched, failed, reason }) {
   const missed = rule.grace === null ? 0 : rowOf(queue.key).totals[MISSED];
   return [
     !last && unsearched && "not among the first 2,000 kept jobs",
-    keeps === false ? `${last ? "" : "not known: "}successes are not kept (DONELEN, KEEP)` : !last && !unsearched && "none is kept",
+    keeps === false ? `${last ? "" : "not known: "}successes are not kept (DONELEN, KEEP)` : !last && !unsearched ? "none is kept" : last?.state === "dead" && !isLast && "later successes may no longer be kept",
     failed !== null && !(failed < last?.at) && `last failed attempt ${ago(failed)}${reason ? `: ${reason}` : ""}`,
     missed && `${text.full(missed)} ${missed === 1 ? "run" : "runs"} of this queue skipped (GRACE)`,
   ].filter(Boolean).join("; ");

@@ -163,8 +163,17 @@ class Overview(BoardTest):
         run("tries", "REASON", "busy")
         say("DQ.ADD", "q", "late", "x", "EVERY", HOUR, "DELAY", 0, "GRACE", 1)
         wait_until("it is missed", lambda: dict(say("DQ.STATS", "q"))[b"missed"] == 1)
+        # A success after the death may have made room for another job.
+        say("DQ.CFGSET", "few", "DONELEN", 1)
+        say("DQ.ADD", "few", "dies", "x", "EVERY", HOUR, "DELAY", 0)
+        say("DQ.POP", "few")
+        say("DQ.NACK", "few", "dies", "FATAL")
+        say("DQ.ADD", "few", "other", "x")
+        say("DQ.ACK", "few", "WITHTOKENS", "other", say("DQ.POP", "few")[2])
         page = self.window()
         board = self.board(server)
+        page.goto(board.url + "recurring?queue=0:few")
+        expect(page.locator("td.r3")).to_have_text(re.compile(r"^last death .*; later successes may no longer be kept$"))
         page.goto(board.url + "recurring?queue=0:q")
         ago = r"(now|[\d.]+ (ms|s) ago)"
         none = r"successes are not kept \(DONELEN, KEEP\)"

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use dq_watch::model::QueueKey;
-use dq_watch::read::detail::{get, Job, State};
+use dq_watch::read::detail::{get, Job, Settings, State};
 use dq_watch::read::reply;
 use dq_watch::text::escape;
 use serde_json::{json, Value as Json};
@@ -110,6 +110,7 @@ impl Found {
         if let Some(refused) = values.iter().find_map(refusal) {
             return Err(refused);
         }
+        let now = board.reader.server_ms();
         for (id, both) in ids.iter().zip(values.chunks(2)) {
             let Some(mut job) = reply::job(&both[0], 0) else {
                 continue;
@@ -121,8 +122,12 @@ impl Found {
             let run = last.and_then(|last| last.jobs.get(id));
             shown["last"] = run.map(wire::found).into();
             shown["unsearched"] = last.is_some_and(|last| last.is_part).into();
-            let keeps = last.and_then(|last| last.keeps);
-            shown["keeps"] = job.keep_ms().map_or(keeps, |ms| Some(ms > 0)).into();
+            shown["keeps"] = last.and_then(|last| last.keeps(&job)).into();
+            let died = run.and_then(Job::at_ms);
+            let is_last = died
+                .zip(last)
+                .is_some_and(|(at, last)| last.tells_all(&job, now - at));
+            shown["isLast"] = is_last.into();
             self.jobs.push(shown);
         }
         Ok(())
@@ -134,8 +139,32 @@ struct Runs {
     jobs: HashMap<Vec<u8>, Job>,
     /// The queue keeps more jobs than were searched.
     is_part: bool,
-    /// Whether the queue keeps done jobs. None: the user may not read its settings.
-    keeps: Option<bool>,
+    /// None: the user may not read them.
+    settings: Option<Settings>,
+    /// Done jobs that the queue keeps.
+    done: Option<i64>,
+}
+
+impl Runs {
+    /// Whether successes of the job are kept, if that is known.
+    fn keeps(&self, job: &Job) -> Option<bool> {
+        let of_queue = || self.settings.as_ref().map(Settings::keeps_done);
+        job.keep_ms().map(|ms| ms > 0).or_else(of_queue)
+    }
+
+    /// Whether each success of the job in the last milliseconds is still kept.
+    fn tells_all(&self, job: &Job, ms: i64) -> bool {
+        let Some((settings, done)) = self.settings.as_ref().zip(self.done) else {
+            return false;
+        };
+        let has_room = settings.donelen == 0 || done < settings.donelen as i64;
+        let ttl = match job.keep_ms() {
+            None if settings.donettl_ms == 0 => u64::MAX,
+            own => own.unwrap_or(settings.donettl_ms),
+        };
+        let is_kept = self.keeps(job) == Some(true) && ttl > ms.max(0) as u64;
+        is_kept && has_room && settings.donebytes == 0 && !self.is_part
+    }
 }
 
 async fn last_runs(board: &Arc<Board>, key: &QueueKey) -> Result<Runs, Failure> {
@@ -162,12 +191,13 @@ async fn last_runs(board: &Arc<Board>, key: &QueueKey) -> Result<Runs, Failure> 
         .filter_map(|job| Some((occurrence(&job.id)?.0.to_owned(), job)));
     let jobs = named.collect();
     let settings = redis::cmd("DQ.CFGGET").arg(&key.name).to_owned();
-    let values = board.connections.ask(key.clone(), vec![settings]).await?;
-    let keeps = values.first().and_then(reply::settings);
+    let asked = vec![settings, about(key, "DQ.LEN", b"DONE")];
+    let values = board.connections.ask(key.clone(), asked).await?;
     Ok(Runs {
         jobs,
         is_part,
-        keeps: keeps.map(|it| it.keeps_done()),
+        settings: values.first().and_then(reply::settings),
+        done: values.get(1).and_then(reply::int),
     })
 }
 
@@ -180,7 +210,37 @@ fn occurrence(id: &[u8]) -> Option<(&[u8], i64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::occurrence;
+    use super::*;
+
+    #[test]
+    fn a_death_is_the_last_run_where_later_successes_would_be_there() {
+        let settings = |donelen, donettl_ms, donebytes| Settings {
+            donelen,
+            donettl_ms,
+            donebytes,
+            ..Settings::default()
+        };
+        for (settings, done, ago, is_last) in [
+            (settings(0, 0, 0), 0, 5, false),
+            (settings(10, 0, 0), 9, 5, true),
+            (settings(10, 0, 0), 10, 5, false),
+            (settings(0, 1000, 0), 9, 999, true),
+            (settings(0, 1000, 0), 9, 1000, false),
+            (settings(10, 0, 1), 1, 5, false),
+        ] {
+            let runs = Runs {
+                jobs: HashMap::new(),
+                is_part: false,
+                settings: Some(settings),
+                done: Some(done),
+            };
+            assert_eq!(
+                runs.tells_all(&Job::default(), ago),
+                is_last,
+                "{done} {ago}"
+            );
+        }
+    }
 
     #[test]
     fn occurrences_are_named_by_their_instant() {
