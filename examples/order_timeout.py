@@ -11,9 +11,13 @@ accounted for from what the shops and the workers themselves have noted down.
 The three functions to learn from are shop(), ask() and worker().
 """
 
+from __future__ import annotations
+
 import argparse, heapq, json, os, random, signal, subprocess, sys, tempfile, time
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import Event, Process
+from typing import Any, Optional
 
 import redis
 from redis.backoff import NoBackoff
@@ -38,16 +42,16 @@ return redis.call('SISMEMBER', KEYS[2], ARGV[1])
 """
 
 
-def now_ms():
+def now_ms() -> float:
     return time.time() * 1000
 
 
-def connect(address):
+def connect(address: str) -> redis.Redis:
     # Without retries of redis-py's own: ask() and worker() decide what may be sent again.
     return redis.Redis(unix_socket_path=address, socket_timeout=30, retry=Retry(NoBackoff(), 0))
 
 
-def ask(db, commands):
+def ask(db: redis.Redis, commands: Sequence[Sequence[Any]]) -> Any:
     """Sends commands in one round trip, again until the server has answered, or was away for a minute.
     It may have carried them out without our hearing of it, so each must be safe to send twice."""
     give_up = time.monotonic() + 60
@@ -63,18 +67,21 @@ def ask(db, commands):
             time.sleep(0.05)
 
 
-def shop(address, name, orders, placing_s, start, seed):
+def shop(address: str, name: str, orders: int, placing_s: float, start: float,
+         seed: int) -> tuple[dict[str, int], dict[str, bool]]:
     """Places orders at an even pace and takes payments. Returns {order: due} and {order: was it in time}."""
     db, rng = connect(address), random.Random(f"{seed} {name}")
     agenda = [((start + placing_s * n / orders) * 1000, f"{name}-{n}", "place") for n in range(orders)]
     heapq.heapify(agenda)
-    due, paid = {}, {}
+    due: dict[str, int] = {}
+    paid: dict[str, bool] = {}
     while agenda:
         time.sleep(max(0, agenda[0][0] - now_ms()) / 1000)
-        batch = []
+        batch: list[tuple[str, str]] = []
         while agenda and agenda[0][0] <= now_ms() and len(batch) < BATCH:
-            batch.append(heapq.heappop(agenda)[1:])
-        commands = []
+            _, order, step = heapq.heappop(agenda)
+            batch.append((order, step))
+        commands: list[Sequence[Any]] = []
         for order, step in batch:
             if step == "place":
                 # With an instant of our own (AT, not DELAY) and NX, which is the default, the same
@@ -94,11 +101,14 @@ def shop(address, name, orders, placing_s, start, seed):
     return due, paid
 
 
-def worker(address, journal_path, done, crash_at_ms):
+def worker(address: str, journal_path: str, done: Any, crash_at_ms: Optional[float]) -> None:
     """Closes what is due until told that all is done; dies with orders in hand at crash_at_ms."""
     db = connect(address)
     journal = open(journal_path, "a", buffering=1)     # a line is in the file at once: it outlives us
-    note = lambda **facts: journal.write(json.dumps(facts) + "\n")
+
+    def note(**facts: Any) -> None:
+        journal.write(json.dumps(facts) + "\n")
+
     while not done.is_set():
         try:
             answer = db.execute_command("DQ.BPOP", QUEUE, 1, "COUNT", BATCH, "TTR", LEASE_MS)
@@ -122,12 +132,13 @@ def worker(address, journal_path, done, crash_at_ms):
         ask(db, [("DQ.ACK", QUEUE, "WITHTOKENS", "IDS", len(jobs), *ids_and_tokens)])
 
 
-def board(address):
+def board(address: str) -> Optional[subprocess.Popen[str]]:
     """dq board beside the server, where there is one (DQ_PROGRAM): a picture of all this in the browser."""
     if not os.environ.get("DQ_PROGRAM"):
         return None
     process = subprocess.Popen([os.environ["DQ_PROGRAM"], "board", "-s", address, "--listen", "127.0.0.1:0"],
                                stdout=subprocess.PIPE, text=True, start_new_session=True)
+    assert process.stdout
     print(f"To be seen at {process.stdout.readline().split()[2]} until the end.", flush=True)
     return process
 
@@ -141,15 +152,17 @@ class Server:
     two seconds later.
     """
 
-    def __init__(self, folder):
+    process: Optional[subprocess.Popen[bytes]]
+
+    def __init__(self, folder: str) -> None:
         self.folder, self.address = folder, os.path.join(folder, "socket")
         self.log = os.path.join(folder, "server.log")
         self.start()
 
-    def start(self):
+    def start(self) -> None:
         here = os.path.dirname(os.path.abspath(__file__))
         module = os.environ.get("DQ_MODULE") or os.path.join(here, "../target/release/libdq.so")
-        self.process = subprocess.Popen(
+        self.process = process = subprocess.Popen(
             [os.environ.get("DQ_SERVER") or "redis-server", "--port", "0", "--unixsocket", self.address,
              "--dir", self.folder, "--save", "", "--appendonly", "yes", "--appendfsync", "always",
              "--loadmodule", os.path.abspath(module)],
@@ -160,11 +173,11 @@ class Server:
                 connect(self.address).ping()
                 return
             except redis.ConnectionError:
-                if self.process.poll() is not None:
+                if process.poll() is not None:
                     sys.exit(f"the server does not start:\n{open(self.log).read()[-2000:]}")
                 time.sleep(0.02)
 
-    def kill(self):
+    def kill(self) -> None:
         process, self.process = self.process, None
         if process and process.poll() is not None:
             sys.exit(f"the server died of itself:\n{open(self.log).read()[-5000:]}")
@@ -176,12 +189,12 @@ class Server:
 STATES = ("DELAYED", "READY", "RESERVED")
 
 
-def counts_by_state(db):
+def counts_by_state(db: redis.Redis) -> tuple[list[int], str]:
     counts = ask(db, [("DQ.LEN", QUEUE, state) for state in STATES])
     return counts, ", ".join(f"{count} {state.lower()}" for count, state in zip(counts, STATES))
 
 
-def watch(db, start, is_over):
+def watch(db: redis.Redis, start: float, is_over: Callable[[], bool]) -> None:
     """Waits, and tells once a second how it stands."""
     next_line = time.time() + 1
     while not is_over():
@@ -191,11 +204,11 @@ def watch(db, start, is_over):
         time.sleep(0.05)
 
 
-def run(options, folder):
+def run(options: argparse.Namespace, folder: str) -> Any:
     """Lets it all happen. Returns what the check needs."""
     server = Server(folder)
     window = board(server.address)
-    workers = []
+    workers: list[Process] = []
     try:
         db = connect(server.address)
         db.execute_command("DQ.CFGSET", QUEUE, "DEDUPE", 3_600_000)
@@ -241,9 +254,13 @@ def run(options, folder):
     return due, paid, notes, killed, back, left, as_planned
 
 
-def delivered(due, notes):
+Deliveries = dict[tuple[str, int], tuple[int, float, float]]
+Notes = list[tuple[int, dict[str, Any]]]
+
+
+def delivered(due: dict[str, int], notes: Notes) -> tuple[Deliveries, int, int]:
     """(order, attempts) -> worker, when it got it, end of its lease; how many were early, and how many came twice."""
-    deliveries = {}
+    deliveries: Deliveries = {}
     early = twice = 0
     for n, note in notes:
         for order, at, attempts, deadline in note.get("got", ()):
@@ -259,38 +276,41 @@ NOT_ACKED = "the server was away when the worker wanted to ack"
 SLOW = "a worker took longer than its lease"
 
 
-def reasons(deliveries, killed, back):
+def reasons(deliveries: Deliveries, killed: float, back: float) -> tuple[dict[str, int], int, int]:
     """Why orders were delivered once more: reason -> count; how many for none, and how many to two workers at once."""
     again = dict.fromkeys([DEAD_WORKER, DEAD_SERVER, NOT_ACKED, SLOW], 0)
     unexplained = two_at_once = 0
     for (order, attempts), (_, at, _) in deliveries.items():
         if attempts == 1:
             continue
-        worker, got, end = deliveries.get((order, attempts - 1), (None, None, None))
-        if worker is None:
+        before = deliveries.get((order, attempts - 1))
+        if before is None:
             again[DEAD_SERVER] += at > killed
             unexplained += at <= killed
             continue
+        worker, got, end = before
         two_at_once += at < end
         again[DEAD_WORKER if worker == 0 else NOT_ACKED if got < back and end > killed else SLOW] += 1
     return again, unexplained, two_at_once
 
 
-def show_lateness(due, deliveries, killed, back):
+def show_lateness(due: dict[str, int], deliveries: Deliveries, killed: float, back: float) -> None:
     print("Lateness in ms (first deliveries)    orders       p50       p99       max")
-    late = {"due before the server died": [], "due or waiting while it was away": [], "due after it came back": []}
+    late: dict[str, list[float]] = {"due before the server died": [], "due or waiting while it was away": [],
+                                    "due after it came back": []}
     before, while_away, after = late.values()
     for (order, attempts), (_, at, _) in deliveries.items():
         if attempts == 1:
-            row = before if at < killed else while_away if due[order] < back else after
-            row.append(at - due[order])
+            times = before if at < killed else while_away if due[order] < back else after
+            times.append(at - due[order])
     for row, values in late.items():
         values.sort()
         p50, p99, most = (values[int((len(values) - 1) * part)] for part in (0.5, 0.99, 1)) if values else (0, 0, 0)
         print(f"  {row:33} {len(values):7} {p50:9.2f} {p99:9.2f} {most:9.2f}")
 
 
-def check(due, paid, notes, killed, back, left, as_planned):
+def check(due: dict[str, int], paid: dict[str, bool], notes: Notes, killed: float, back: float, left: int,
+          as_planned: bool) -> bool:
     """Accounts for every order. Returns whether something is wrong."""
     closed = {order for _, note in notes for order in note.get("closed", ())}
     deliveries, early, twice = delivered(due, notes)

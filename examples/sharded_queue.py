@@ -8,6 +8,8 @@ producers choose by the job's id, and of which workers wait on all. ShardedQueue
 """
 
 import argparse, itertools, sys, threading, time, zlib
+from collections.abc import Callable
+from typing import Any
 
 import redis
 from redis.cluster import ClusterNode, RedisCluster
@@ -21,21 +23,21 @@ class ShardedQueue:
     """Jobs are in no order over the shards, and ids are unique in their shard; so an id must always go to
     the same one: the number of shards is chosen once, a few for each master that there may ever be."""
 
-    def __init__(self, cluster, name, shards):
+    def __init__(self, cluster: RedisCluster, name: str, shards: int) -> None:
         self.cluster = cluster
         self.keys = [f"{name}:{{{n}}}" for n in range(shards)]
 
-    def key(self, id):
+    def key(self, id: str) -> str:
         return self.keys[zlib.crc32(id.encode()) % len(self.keys)]
 
-    def add(self, id, payload, *options):
+    def add(self, id: str, payload: Any, *options: Any) -> Any:
         """With an id of the caller's own (NX is the default), so that it can be sent again until it is answered."""
         return self.ask("DQ.ADD", self.key(id), id, payload, *options)
 
-    def cancel(self, id):
+    def cancel(self, id: str) -> Any:
         return self.ask("DQ.DEL", self.key(id), "UNRESERVED", "IDS", 1, id)
 
-    def ask(self, *command):
+    def ask(self, *command: Any) -> Any:
         while True:
             try:
                 # Told the node, redis-py need not ask the server where the keys of DQ.BPOP stand.
@@ -44,13 +46,13 @@ class ShardedQueue:
             except PASSING:
                 time.sleep(0.1)
 
-    def work(self, handle, lease_ms, at_once, stop):
+    def work(self, handle: Callable[[str, bytes], None], lease_ms: int, at_once: int, stop: threading.Event) -> None:
         """Calls handle(id, payload) for each job until `stop` is set, for at most so many at a time. On every
         shard one BPOP is outstanding, on a connection of its own: keys of one command must share a slot.
         A job may wait here until the others are done, so the lease covers that, too."""
         permits = threading.Semaphore(at_once)
 
-        def serve(key):
+        def serve(key: str) -> None:
             while not stop.is_set():
                 job = self.ask("DQ.BPOP", key, 1, "TTR", lease_ms)
                 if job is not None:
@@ -67,7 +69,7 @@ class ShardedQueue:
             thread.join()
 
 
-def main():
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--port", type=int, default=7000)
     parser.add_argument("--jobs", type=int, default=10_000)
@@ -75,10 +77,11 @@ def main():
     options = parser.parse_args()
     cluster = RedisCluster(startup_nodes=[ClusterNode("127.0.0.1", options.port)])
     queue = ShardedQueue(cluster, "orders", options.shards)
-    handled, stop = {}, threading.Event()
+    handled: dict[str, int] = {}
+    stop = threading.Event()
     count = itertools.count(1)
 
-    def handle(id, payload):
+    def handle(id: str, payload: bytes) -> None:
         handled[id] = handled.get(id, 0) + 1
         if next(count) % 1000 == 0:
             print(f"{len(handled)} of {options.jobs} jobs handled", flush=True)

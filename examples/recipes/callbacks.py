@@ -3,23 +3,28 @@
 is told, and when the receiver is mended they are sent after all.
 """
 
+from __future__ import annotations
+
 import http.server, json, threading, time, urllib.error, urllib.request
+from collections.abc import Callable, Sequence, Set
+from typing import Any
 
 import redis
 
-from commands import Hopeless, Queue, demo, in_background, work
+from commands import Hopeless, Job, Queue, demo, in_background, work
 
 MINUTE_MS = 60_000
+Alert = Callable[[str, str], None]
 LADDER_MS = [1 * MINUTE_MS, 5 * MINUTE_MS, 10 * MINUTE_MS, 30 * MINUTE_MS, 60 * MINUTE_MS]
 
 
-def send_later(queue, id, url, body, ladder_ms=LADDER_MS):
+def send_later(queue: Queue, id: str, url: str, body: Any, ladder_ms: Sequence[int] = LADDER_MS) -> bool:
     """To be sent at once, and after each step of the ladder if it failed. Whether it is new."""
     payload = json.dumps({"url": url, "body": body})
     return queue.add(id, payload, "ATTEMPTS", len(ladder_ms) + 1, "BACKOFF", len(ladder_ms), *ladder_ms)
 
 
-def post(job):
+def post(job: Job) -> None:
     """The handler. What it raises, other than Hopeless, means: try again."""
     callback = json.loads(job.payload)
     # The receiver may get it twice (we may die before the ack), and knows it by this header.
@@ -34,15 +39,15 @@ def post(job):
             raise
 
 
-def switch_events_on(db):
+def switch_events_on(db: redis.Redis) -> None:
     """Has the server tell of what modules do (d), by the name of the event (E); what else is on stays on."""
-    flags = db.config_get("notify-keyspace-events")["notify-keyspace-events"]
-    db.config_set("notify-keyspace-events", "".join(sorted({*flags, "E", "d"})))
+    flags: Any = db.config_get("notify-keyspace-events")
+    db.config_set("notify-keyspace-events", "".join(sorted({*flags["notify-keyspace-events"], "E", "d"})))
 
 
-def watch(queue, alert, stop, wait_s=5):
+def watch(queue: Queue, alert: Alert, stop: threading.Event, wait_s: float = 5) -> None:
     """Calls alert(id, payload) once for each dead job: those that are there, and each that dies."""
-    known = set()
+    known: Set[tuple[str, int]] = set()
     while not stop.is_set():
         try:
             with queue.db.pubsub() as events:
@@ -55,7 +60,7 @@ def watch(queue, alert, stop, wait_s=5):
             time.sleep(0.5)
 
 
-def look(queue, alert, known):
+def look(queue: Queue, alert: Alert, known: Set[tuple[str, int]]) -> Set[tuple[str, int]]:
     """An event says which queue, not which job, and one may be lost with the connection: so it is only the sign
     to look."""
     dead = {(id, at): payload for id, payload, at, _, _ in queue.run("PEEK", "DEAD", "COUNT", 10_000)}
@@ -64,7 +69,7 @@ def look(queue, alert, known):
     return dead.keys()
 
 
-def send_again(queue, *ids):
+def send_again(queue: Queue, *ids: str) -> Any:
     """The way back: attempts and ladder begin anew. Without ids: all of them."""
     return queue.run("KICK", "IDS", len(ids), *ids) if ids else queue.run("KICK", "COUNT", 10_000)
 
@@ -72,20 +77,23 @@ def send_again(queue, *ids):
 class Receiver(http.server.ThreadingHTTPServer):
     """For the demonstration and the tests: answers with `status`, and notes what it got."""
 
-    def __init__(self, status):
+    def __init__(self, status: int) -> None:
         super().__init__(("127.0.0.1", 0), Answer)
-        self.status, self.got, self.url = status, [], f"http://127.0.0.1:{self.server_port}/"
+        self.status, self.url = status, f"http://127.0.0.1:{self.server_port}/"
+        self.got: list[tuple[str, Any, int]] = []
         threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
 
 
 class Answer(http.server.BaseHTTPRequestHandler):
-    def do_POST(self):
+    server: Receiver
+
+    def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.got.append((self.headers["Idempotency-Key"], body, self.server.status))
         self.send_response(self.server.status)
         self.end_headers()
 
-    def log_message(self, *_):
+    def log_message(self, *_: Any) -> None:
         pass
 
 
@@ -94,7 +102,7 @@ if __name__ == "__main__":
     queue, receiver = Queue(db, "demo:callbacks"), Receiver(503)
     told = threading.Event()
 
-    def alert(id, payload):
+    def alert(id: str, payload: str) -> None:
         print(f"ALERT: {id} is dead: {payload}")
         told.set()
 

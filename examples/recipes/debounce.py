@@ -21,18 +21,19 @@ redis.call('DQ.ADD', KEYS[1], ARGV[1], first, 'AT', due, 'REPLACE')
 """
 
 
-def edited(queue, document, quiet_ms=QUIET_MS):
+def edited(queue: Queue, document: str, quiet_ms: int = QUIET_MS) -> None:
     """The simple form: each edit puts the job off, for as long as edits come."""
     queue.add(document, "", "DELAY", quiet_ms, "REPLACE")
 
 
-def edited_bounded(queue, document, quiet_ms=QUIET_MS, at_most_ms=AT_MOST_MS):
+def edited_bounded(queue: Queue, document: str, quiet_ms: int = QUIET_MS, at_most_ms: int = AT_MOST_MS) -> None:
     queue.db.register_script(EDITED)(keys=[queue.key], args=[document, quiet_ms, at_most_ms])
 
 
 if __name__ == "__main__":
     db, options = demo(__doc__, quiet=0.5)
-    queue, indexed = Queue(db, "demo:index"), []
+    queue = Queue(db, "demo:index")
+    indexed: list[str] = []
     with in_background(work, queue, lambda job: indexed.append(job.id), wait_s=1):
         for _ in range(20):
             edited_bounded(queue, "novel", int(options.quiet * 1000))

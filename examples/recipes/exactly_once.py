@@ -6,19 +6,20 @@ no queue can know better. So the work and the note that it was done go into one 
 database: either both are there or none.
 """
 
-import os, sqlite3, tempfile, time
+import os, sqlite3, tempfile, threading, time
+from typing import Optional
 
-from commands import Queue, demo, in_background, work
+from commands import Job, Queue, demo, in_background, work
 
 
-def open_bank(path):
+def open_bank(path: str) -> sqlite3.Connection:
     bank = sqlite3.connect(path, timeout=30)
     bank.execute("CREATE TABLE IF NOT EXISTS accounts (id TEXT PRIMARY KEY, balance INTEGER NOT NULL)")
     bank.execute("CREATE TABLE IF NOT EXISTS done (job TEXT PRIMARY KEY)")
     return bank
 
 
-def credit(bank, job):
+def credit(bank: sqlite3.Connection, job: Job) -> bool:
     """Whether it was done just now. The payload is `account amount`; the job's id is the key of the work, so it
     must mean this very piece of work for ever: the id of the payment, not that of the account."""
     account, amount = job.payload.split()
@@ -30,7 +31,7 @@ def credit(bank, job):
     return new
 
 
-def teller(queue, path, stop=None, **waits):
+def teller(queue: Queue, path: str, stop: Optional[threading.Event] = None, **waits: float) -> None:
     """The worker."""
     bank = open_bank(path)
     work(queue, lambda job: credit(bank, job), stop, **waits)
@@ -42,7 +43,7 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         bank = open_bank(os.path.join(folder, "bank"))
         queue.add("payment:17", "ada 100", "TTR", int(options.lease * 1000))
-        print("done by a worker that dies before its ack:", credit(bank, queue.take()))
+        print("done by a worker that dies before its ack:", credit(bank, queue.take_many(1)[0]))
         with in_background(teller, queue, os.path.join(folder, "bank"), wait_s=1):
             while queue.run("LEN"):
                 time.sleep(0.05)

@@ -5,18 +5,19 @@ a moment, which costs the job none of its attempts, and does other accounts' job
 
 import time
 
+import redis
 from redis.exceptions import LockNotOwnedError
 
-from commands import Later, Queue, demo, in_background, work
+from commands import Handler, Job, Later, Queue, demo, in_background, work
 
 ASIDE_MS = 200
 LOCK_S = 60     # as long as the job's lease: who has lost the one has lost the other
 
 
-def one_at_a_time(db, handle, aside_ms=ASIDE_MS):
+def one_at_a_time(db: redis.Redis, handle: Handler, aside_ms: int = ASIDE_MS) -> Handler:
     """Makes of a handler one that runs only while it holds its account's lock; the payload names the account."""
 
-    def guarded(job):
+    def guarded(job: Job) -> None:
         lock = db.lock(f"lock:{job.payload}", timeout=LOCK_S, blocking=False)
         if not lock.acquire():
             raise Later(aside_ms)
@@ -35,7 +36,7 @@ if __name__ == "__main__":
     db, options = demo(__doc__, each=0.2)
     queue = Queue(db, "demo:bookings")
 
-    def handle(job):
+    def handle(job: Job) -> None:
         print(f"{job.id} of {job.payload} at attempt {job.attempts}")
         time.sleep(options.each)
 

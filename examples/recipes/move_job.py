@@ -7,6 +7,8 @@ the place among jobs of equal priority and due. A job that cannot be moved whole
 AFTER it would die. (A client that waits for its end in DQ.AWAIT is told that it was removed.)
 """
 
+from typing import Any
+
 from commands import Queue, demo
 
 # A script, not MULTI: there DQ.DEL would go on where DQ.ADD was refused, and the job would be lost.
@@ -70,7 +72,7 @@ return 'moved'
 """
 
 
-def move(source, target, id):
+def move(source: Queue, target: Queue, id: str) -> Any:
     """'moved', or why not: 'absent'; 'reserved' (a worker has it), 'dead' (DQ.KICK it first), 'blocked' or 'done';
     'refused' (the target holds or remembers that id); or a sentence that says what would be lost. Raises
     redis.ResponseError if the target is full."""

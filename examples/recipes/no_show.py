@@ -7,8 +7,11 @@ common hash tag, as {hotel}:guests.
 """
 
 import time
+from typing import Any
 
-from commands import SETTLED, Queue, demo, in_background, work
+import redis
+
+from commands import SETTLED, Job, Queue, demo, in_background, work
 
 # Both return what the booking is afterwards, so to ask again gives the same answer.
 CHECK_IN = """
@@ -25,21 +28,21 @@ return redis.call('HGET', KEYS[2], ARGV[1])
 
 
 class Hotel:
-    def __init__(self, db, name):
+    def __init__(self, db: redis.Redis, name: str) -> None:
         self.queue, self.bookings, self.freed = Queue(db, f"{name}:guests"), f"{name}:bookings", f"{name}:freed"
         self.check_in_script, self.no_show_script = db.register_script(CHECK_IN), db.register_script(NO_SHOW)
 
-    def book(self, booking, start_ms):
+    def book(self, booking: str, start_ms: int) -> None:
         pipe = self.queue.db.pipeline(transaction=True)
         pipe.hset(self.bookings, booking, "expected")
         pipe.execute_command("DQ.ADD", self.queue.key, booking, "", "AT", start_ms)
         pipe.execute()
 
-    def check_in(self, booking):
+    def check_in(self, booking: str) -> bool:
         """Whether the guest may come in. Not if the booking is a no-show, or is just being made one."""
-        return self.check_in_script(keys=[self.queue.key, self.bookings], args=[booking]) == "came"
+        return bool(self.check_in_script(keys=[self.queue.key, self.bookings], args=[booking]) == "came")
 
-    def note_no_show(self, job):
+    def note_no_show(self, job: Job) -> object:
         """The handler. It acknowledges by itself."""
         self.no_show_script(keys=[self.queue.key, self.bookings, self.freed], args=[job.id, job.token])
         return SETTLED
@@ -56,5 +59,6 @@ if __name__ == "__main__":
         while hotel.queue.run("LEN"):
             time.sleep(0.05)
     print("bob may come in:", hotel.check_in("bob"))
-    print(db.hgetall(hotel.bookings), "freed:", [entry["booking"] for _, entry in db.xrange(hotel.freed)])
+    freed: Any = db.xrange(hotel.freed)
+    print(db.hgetall(hotel.bookings), "freed:", [entry["booking"] for _, entry in freed])
     db.delete(hotel.bookings, hotel.freed)

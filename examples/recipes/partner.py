@@ -11,12 +11,12 @@ from commands import Queue, demo, in_background, work
 CALLS, PER_MS, AT_A_TIME = 10, 1_000, 4
 
 
-def allow(queue, calls=CALLS, per_ms=PER_MS, at_a_time=AT_A_TIME):
+def allow(queue: Queue, calls: int = CALLS, per_ms: int = PER_MS, at_a_time: int = AT_A_TIME) -> None:
     """Holds from now on, until it is changed. A call that is tried again counts again."""
     queue.run("CFGSET", "RATE", calls, per_ms, "MAXRESERVED", at_a_time)
 
 
-def told_to_wait(queue, ms):
+def told_to_wait(queue: Queue, ms: int) -> None:
     """The partner answered `429 Too Many Requests, Retry-After`: nobody calls for so long. The handler then
     raises Later()."""
     queue.run("PAUSE", ms)
@@ -24,7 +24,8 @@ def told_to_wait(queue, ms):
 
 if __name__ == "__main__":
     db, options = demo(__doc__, per=0.5)
-    queue, called = Queue(db, "demo:partner"), []
+    queue = Queue(db, "demo:partner")
+    called: list[float] = []
     allow(queue, 5, int(options.per * 1000))
     for n in range(20):
         queue.add(f"call:{n}")

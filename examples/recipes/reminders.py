@@ -4,14 +4,16 @@
 The job carries no time: the worker reads the calendar, so what it sends is what holds then.
 """
 
-import time
+import threading, time
+from collections.abc import Callable
+from typing import Optional
 
-from commands import Later, Queue, demo, in_background, now_ms, work
+from commands import Job, Later, Queue, demo, in_background, now_ms, work
 
 BEFORE_MS = 15 * 60 * 1000
 
 
-def schedule(queue, calendar, meeting, start_ms, before_ms=BEFORE_MS):
+def schedule(queue: Queue, calendar: str, meeting: str, start_ms: int, before_ms: int = BEFORE_MS) -> None:
     """A new meeting, or another time for one that is there."""
     queue.db.hset(calendar, meeting, start_ms)
     due = start_ms - before_ms      # one in the past: at once
@@ -21,12 +23,12 @@ def schedule(queue, calendar, meeting, start_ms, before_ms=BEFORE_MS):
         queue.add(meeting, "", "AT", max(0, due), "REPLACE")
 
 
-def cancel(queue, calendar, meeting):
+def cancel(queue: Queue, calendar: str, meeting: str) -> None:
     queue.db.hdel(calendar, meeting)
     queue.run("DEL", "IDS", 1, meeting)
 
 
-def remind(queue, calendar, job, send, before_ms=BEFORE_MS):
+def remind(queue: Queue, calendar: str, job: Job, send: Callable[[str, int], None], before_ms: int = BEFORE_MS) -> None:
     """The handler."""
     start = queue.db.hget(calendar, job.id)
     if start is None:
@@ -37,7 +39,8 @@ def remind(queue, calendar, job, send, before_ms=BEFORE_MS):
     send(job.id, int(start))
 
 
-def reminder(queue, calendar, send, stop=None, before_ms=BEFORE_MS, **waits):
+def reminder(queue: Queue, calendar: str, send: Callable[[str, int], None], stop: Optional[threading.Event] = None,
+             before_ms: int = BEFORE_MS, **waits: float) -> None:
     """The worker."""
     work(queue, lambda job: remind(queue, calendar, job, send, before_ms), stop, **waits)
 

@@ -3,20 +3,20 @@
 the database instead of one.
 """
 
-import logging, os, sqlite3, tempfile, time
+import logging, os, sqlite3, tempfile, threading, time
 
-from commands import WAIT_S, Queue, demo, in_background, keep_on
+from commands import WAIT_S, Job, Queue, demo, in_background, keep_on
 
 BATCH, RETRY_MS = 1_000, 1_000
 
 
-def open_ledger(path):
+def open_ledger(path: str) -> sqlite3.Connection:
     ledger = sqlite3.connect(path, timeout=30)
     ledger.execute("CREATE TABLE IF NOT EXISTS settled (trade TEXT PRIMARY KEY, amount INTEGER NOT NULL)")
     return ledger
 
 
-def settle_batch(queue, ledger, jobs):
+def settle_batch(queue: Queue, ledger: sqlite3.Connection, jobs: list[Job]) -> int:
     """Returns how many of them were still ours when they were done. The lease must last for a whole batch."""
     good = []
     with ledger:
@@ -32,11 +32,11 @@ def settle_batch(queue, ledger, jobs):
     return queue.ack(*good) if good else 0
 
 
-def settler(queue, path, stop, batch=BATCH, wait_s=WAIT_S):
+def settler(queue: Queue, path: str, stop: threading.Event, batch: int = BATCH, wait_s: float = WAIT_S) -> None:
     """The worker. DQ.BPOP gives what is ready, at most a batch: it does not wait until a batch is full."""
     ledger = open_ledger(path)
 
-    def next_batch():
+    def next_batch() -> None:
         jobs = queue.take_many(batch, wait_s)
         try:
             if jobs and (ours := settle_batch(queue, ledger, jobs)) < len(jobs):

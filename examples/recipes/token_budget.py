@@ -8,27 +8,28 @@ A limit of requests beside that of tokens holds by a least cost of each call (fl
 """
 
 import time
+from collections.abc import Callable
 
-from commands import Queue, demo, in_background, work
+from commands import Job, Queue, demo, in_background, work
 
 TOKENS, PER_MS = 100_000, 60_000
 
 
-def budget(queue, tokens=TOKENS, per_ms=PER_MS):
+def budget(queue: Queue, tokens: int = TOKENS, per_ms: int = PER_MS) -> None:
     """Of each customer. Holds from now on, until it is changed."""
     queue.run("CFGSET", "GROUPRATE", tokens, per_ms)
 
 
-def floor(tokens, requests):
+def floor(tokens: int, requests: int) -> int:
     """What a call counts at least, so that a budget of tokens allows no more than so many requests."""
     return -(-tokens // requests)
 
 
-def ask(queue, id, customer, prompt, estimate, least=1):
+def ask(queue: Queue, id: str, customer: str, prompt: str, estimate: int, least: int = 1) -> bool:
     return queue.add(id, prompt, "GROUP", customer, "COST", max(least, estimate))
 
 
-def answer(queue, job, model, least=1):
+def answer(queue: Queue, job: Job, model: Callable[[str], int], least: int = 1) -> None:
     """model(prompt) returns the tokens that it took."""
     took = model(job.payload)
     queue.run("TOUCH", job.id, "TOKEN", job.token, "COST", max(least, took))
@@ -36,13 +37,14 @@ def answer(queue, job, model, least=1):
 
 if __name__ == "__main__":
     db, options = demo(__doc__, per=2)
-    queue, answered = Queue(db, "demo:model"), []
+    queue = Queue(db, "demo:model")
+    answered: list[str] = []
     budget(queue, 1000, int(options.per * 1000))
     for n in range(6):
         ask(queue, f"ada:{n}", "ada", "a long prompt", 300)
     ask(queue, "bob:0", "bob", "a short prompt", 300)
 
-    def handle(job):
+    def handle(job: Job) -> None:
         answer(queue, job, lambda prompt: 300)
         answered.append(job.id)
 

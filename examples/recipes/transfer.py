@@ -5,9 +5,10 @@ The job's lease is the fence and one of its steps is the note that it was done, 
 the second together with the balances.
 """
 
-import time
+import threading, time
+from typing import Optional
 
-from commands import Queue, demo, in_background, work
+from commands import Job, Queue, demo, in_background, work
 
 # KEYS: queue, from, to. ARGV: the job's id, its token, the account, the amount. Nil: the job is no longer ours.
 MOVE = """
@@ -19,17 +20,17 @@ return 1
 """
 
 
-def move(queue, source, target, job, script=MOVE):
+def move(queue: Queue, source: str, target: str, job: Job, script: str = MOVE) -> bool:
     """Whether it was done just now, not before. Safe to call again. An error where the lease is over: an ack would still
     count, as long as no other worker has the job."""
     account, amount = job.payload.split()
     moved = queue.db.eval(script, 3, queue.key, source, target, job.id, job.token, account, amount)
     if moved is None:
         raise TimeoutError("the lease is over, and nothing was moved")
-    return moved == 1
+    return bool(moved == 1)
 
 
-def mover(queue, source, target, stop=None, **waits):
+def mover(queue: Queue, source: str, target: str, stop: Optional[threading.Event] = None, **waits: float) -> None:
     """The worker."""
     work(queue, lambda job: move(queue, source, target, job), stop, **waits)
 
@@ -39,7 +40,7 @@ if __name__ == "__main__":
     queue, hashes = Queue(db, "{demo}:transfers"), ("{demo}:checking", "{demo}:savings")
     db.hset(hashes[0], "ada", 100)
     queue.add("transfer:17", "ada 30", "TTR", int(options.lease * 1000))
-    print("moved by a worker that dies before its ack:", move(queue, *hashes, queue.take()))
+    print("moved by a worker that dies before its ack:", move(queue, *hashes, queue.take_many(1)[0]))
     with in_background(mover, queue, *hashes, wait_s=1):
         while queue.run("LEN"):
             time.sleep(0.05)

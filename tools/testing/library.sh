@@ -19,7 +19,7 @@ test_python() {
     ruff . ../suite
     "$python" -m mypy
     examples=../../examples web=../../examples/web
-    for program in example $examples/living.py $examples/python $web/django $web/fastapi $web/flask ../django/example; do
+    for program in example $examples/*.py $examples/python $examples/recipes $web/django $web/fastapi $web/flask ../django/example; do
         # The frameworks are not there.
         MYPYPATH=$program "$python" -m mypy --no-error-summary --explicit-package-bases --allow-untyped-decorators \
             --allow-subclassing-any "$program"
