@@ -11,12 +11,12 @@ use crate::hooks::{call, Moment};
 use crate::job::{Desk, Inner};
 use crate::line::{Connection, Order};
 use crate::plan::{Place, Plan};
-use crate::run::Begin;
+use crate::run::{Begin, Together, PATIENCE};
 use crate::said::say;
 use crate::source::Source;
 use std::collections::HashMap;
 use std::future::Future;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{unbounded_channel, UnboundedReceiver, UnboundedSender};
@@ -50,8 +50,10 @@ pub(crate) struct Io {
     sender: UnboundedSender<Event>,
     lines: HashMap<Line, UnboundedSender<Order>>,
     jobs: BySerial<Arc<Inner>>,
-    /// Handlers to start together.
     begins: Vec<Begin>,
+    /// Handlers that were started together, and until when one may hold up the others.
+    begun: Vec<(Arc<Together>, Instant)>,
+    is_brief: Arc<AtomicBool>,
     losses: JoinSet<()>,
     dead_hook: Option<DeadHook>,
     /// Until when hooks may go on after a stop: a second one ends that.
@@ -126,6 +128,8 @@ impl Io {
             lines: HashMap::new(),
             jobs: BySerial::default(),
             begins: Vec::new(),
+            begun: Vec::new(),
+            is_brief: Arc::default(),
             losses: JoinSet::new(),
             dead_hook: None,
             drained: None,
@@ -207,6 +211,7 @@ impl Io {
     async fn work(&mut self, events: &mut UnboundedReceiver<Event>) -> Result<(), Error> {
         loop {
             let now = Instant::now();
+            self.part(now);
             self.core.advance(now);
             while let Some(action) = self.core.next_action() {
                 if let Some(result) = self.carry_out(action) {
@@ -215,9 +220,10 @@ impl Io {
             }
             self.begin();
             self.plan.health.is_good_until(self.core.is_healthy_until());
-            let wakes = self.core.wakes_at(now).map(tokio::time::Instant::from_std);
+            let parts = self.begun.iter().map(|(_, at)| *at);
+            let wakes = parts.chain(self.core.wakes_at(now)).min();
             let mut next = match wakes {
-                Some(at) => tokio::time::timeout_at(at, events.recv())
+                Some(at) => tokio::time::timeout_at(at.into(), events.recv())
                     .await
                     .unwrap_or(None),
                 None => events.recv().await,
@@ -227,7 +233,7 @@ impl Io {
                 has_ended |= matches!(event, Event::Ended(_));
                 self.hear(event);
                 next = events.try_recv().ok();
-                if next.is_none() && has_ended {
+                if next.is_none() && has_ended && self.core.is_at_work() {
                     // Other handlers may be ending: wait for them, so that one fetch takes all places, if handlers
                     // run on this core, too.
                     std::thread::yield_now();
@@ -239,9 +245,9 @@ impl Io {
     }
 
     fn hear(&mut self, event: Event) {
-        if let Event::Ended(ends) = &event {
-            self.handled += ends.len();
-            for (serial, _) in ends {
+        if let Event::Ended(all) = &event {
+            for (serial, _) in all.iter().flatten() {
+                self.handled += 1;
                 self.jobs.remove(serial);
             }
         }
@@ -337,21 +343,32 @@ impl Io {
             work: self.plan.works[handler].clone(),
             jobs: inners,
             events: self.sender.clone(),
+            together: None,
         });
     }
 
-    /// Starts handlers. Several are spawned by one task of their runtime, which wakes it once.
     fn begin(&mut self) {
         let mut begins = std::mem::take(&mut self.begins);
         match begins.len() {
             0 => {}
             1 => begins.remove(0).spawn(&self.plan.handlers),
             _ => {
-                let handlers = self.plan.handlers.clone();
-                let all =
-                    async move { begins.into_iter().for_each(|begin| begin.spawn(&handlers)) };
-                self.plan.handlers.spawn(all);
+                let begun = Together::spawn(begins, &self.is_brief, &self.plan.handlers);
+                self.begun.push((begun, Instant::now() + PATIENCE));
             }
+        }
+    }
+
+    /// Has those begin that one which takes long holds up.
+    fn part(&mut self, now: Instant) {
+        self.begun.retain(|(together, _)| !together.is_over());
+        for (together, _) in self.begun.extract_if(.., |(_, at)| *at <= now) {
+            self.is_brief.store(false, Ordering::Relaxed);
+            let (begins, ends) = together.part();
+            for begin in begins {
+                begin.spawn(&self.plan.handlers);
+            }
+            _ = self.sender.send(Event::Ended(ends));
         }
     }
 

@@ -146,6 +146,11 @@ impl Inner {
         }
     }
 
+    /// Whether `abort` came before its task.
+    pub fn is_aborted(&self) -> bool {
+        matches!(self.task.get(), Some(None))
+    }
+
     pub fn attempt(&self) -> MutexGuard<'_, Attempt> {
         lock(&self.attempt)
     }

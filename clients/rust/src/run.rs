@@ -7,9 +7,20 @@ use crate::hooks::{call, Hooks, Moment};
 use crate::job::Inner;
 use crate::middleware::{Call, Next, Returned};
 use crate::verdict::{judge, panicked, Sorts, Verdict};
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::future::{poll_fn, Future};
+use std::mem::take;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::UnboundedSender;
+
+/// A handler that takes less until it ends or waits is done before another thread has begun.
+const BRIEF: Duration = Duration::from_micros(50);
+/// How long others wait at most for one that takes longer.
+pub(crate) const PATIENCE: Duration = Duration::from_millis(1);
 
 /// A handler with its middleware and hooks.
 #[derive(Clone, Debug)]
@@ -25,17 +36,26 @@ impl std::fmt::Debug for Sorts {
     }
 }
 
+/// How the jobs of a batch ended.
+type Ends = Vec<(Serial, End)>;
+
 /// Reports how jobs ended, also if the task is aborted.
 struct Ending {
     events: UnboundedSender<Event>,
-    ends: Vec<(Serial, End)>,
+    together: Option<Arc<Together>>,
+    ends: Ends,
 }
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        _ = self
-            .events
-            .send(Event::Ended(std::mem::take(&mut self.ends)));
+        let ends = std::mem::take(&mut self.ends);
+        let untold = match &self.together {
+            Some(together) => together.gather(ends),
+            None => Some(ends),
+        };
+        if let Some(ends) = untold {
+            _ = self.events.send(Event::Ended(vec![ends]));
+        }
     }
 }
 
@@ -44,6 +64,8 @@ pub(crate) struct Begin {
     pub work: Arc<Work>,
     pub jobs: Vec<(Serial, Arc<Inner>)>,
     pub events: UnboundedSender<Event>,
+    /// Those that begin with it.
+    pub together: Option<Arc<Together>>,
 }
 
 impl Begin {
@@ -53,14 +75,123 @@ impl Begin {
         };
         first.runs_in(handlers.spawn(attempt(self)).abort_handle());
     }
+
+    /// Runs the handler in this task up to where it first waits. It goes on in a task of its own.
+    async fn run(self, handlers: &Handle) {
+        let Some(first) = self.jobs.first().map(|(_, inner)| inner.clone()) else {
+            return;
+        };
+        if first.is_aborted() {
+            return;
+        }
+        let mut attempt = Box::pin(attempt(self));
+        if poll_fn(|context| Poll::Ready(attempt.as_mut().poll(context)))
+            .await
+            .is_pending()
+        {
+            first.runs_in(handlers.spawn(attempt).abort_handle());
+        }
+    }
 }
 
-async fn attempt(Begin { work, jobs, events }: Begin) {
+/// Handlers that begin together, in one task, which wakes their runtime once. Where they take little time until they
+/// end or wait, it also runs them, in turn, and tells their ends together: to have other threads do so takes longer. If
+/// one takes long nevertheless, [`Together::part`] lets the others begin.
+#[derive(Default)]
+pub(crate) struct Together(Mutex<Rest>);
+
+#[derive(Default)]
+struct Rest {
+    begins: VecDeque<Begin>,
+    ends: Vec<Ends>,
+    is_over: bool,
+}
+
+impl Together {
+    /// `is_brief`: whether the handlers before them took little time.
+    pub fn spawn(begins: Vec<Begin>, is_brief: &Arc<AtomicBool>, handlers: &Handle) -> Arc<Self> {
+        let together = Arc::new(Together::default());
+        let of = |begin| Begin {
+            together: Some(together.clone()),
+            ..begin
+        };
+        let begins: VecDeque<Begin> = begins.into_iter().map(of).collect();
+        together.rest().begins = begins;
+        handlers.spawn(together.clone().run(is_brief.clone(), handlers.clone()));
+        together
+    }
+
+    fn rest(&self) -> MutexGuard<'_, Rest> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn run(self: Arc<Self>, is_brief: Arc<AtomicBool>, handlers: Handle) {
+        let Some(events) = self.rest().begins.front().map(|begin| begin.events.clone()) else {
+            return;
+        };
+        let (mut begun, mut count) = (Instant::now(), 0);
+        while let Some((begin, is_last)) = self.next() {
+            // Where they take long, the last one shows whether they still do.
+            if is_brief.load(Ordering::Relaxed) || is_last {
+                count += 1;
+                begin.run(&handlers).await;
+            } else {
+                begin.spawn(&handlers);
+                begun = Instant::now();
+            }
+        }
+        is_brief.store(begun.elapsed() < BRIEF * count, Ordering::Relaxed);
+        let (_, ends) = self.part();
+        if !ends.is_empty() {
+            _ = events.send(Event::Ended(ends));
+        }
+    }
+
+    fn next(&self) -> Option<(Begin, bool)> {
+        let mut rest = self.rest();
+        let begin = rest.begins.pop_front()?;
+        Some((begin, rest.begins.is_empty()))
+    }
+
+    /// Keeps ends to be told with others; returns them if that is over.
+    fn gather(&self, ends: Ends) -> Option<Ends> {
+        let mut rest = self.rest();
+        if rest.is_over {
+            return Some(ends);
+        }
+        rest.ends.push(ends);
+        None
+    }
+
+    /// Returns those that have not begun, and the ends that were not told. From now on each goes its own way.
+    pub fn part(&self) -> (VecDeque<Begin>, Vec<Ends>) {
+        let mut rest = self.rest();
+        rest.is_over = true;
+        (take(&mut rest.begins), take(&mut rest.ends))
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.rest().is_over
+    }
+}
+
+async fn attempt(
+    Begin {
+        work,
+        jobs,
+        events,
+        together,
+    }: Begin,
+) {
     let ends = jobs
         .iter()
         .map(|(serial, _)| (*serial, End::GivenBack))
         .collect();
-    let mut ending = Ending { events, ends };
+    let mut ending = Ending {
+        events,
+        together,
+        ends,
+    };
     for (_, inner) in &jobs {
         call(&work.hooks, Moment::Before, &inner.job()).await;
     }

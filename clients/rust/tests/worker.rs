@@ -352,6 +352,29 @@ async fn a_worker_runs_in_a_task_of_its_own() -> Result<(), Error> {
     running.await.expect("it does not panic")
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn where_one_task_runs_all_a_handler_that_blocks_its_thread_holds_up_no_other(
+) -> Result<(), Error> {
+    let (_server, queue) = server().await;
+    for number in 0..60 {
+        queue.add(&number).await?;
+    }
+    let (worker, two_run) = (Worker::new(&queue), Arc::new(std::sync::Barrier::new(2)));
+    let (stopper, ran) = (worker.stopper(), AtomicUsize::new(0));
+    let handler = Handler::new(move |job: Job<u32>| {
+        if job.data >= 50 {
+            two_run.wait();
+        }
+        if ran.fetch_add(1, Ordering::Relaxed) == 59 {
+            stopper.stop();
+        }
+        async { Ok::<_, Error>(()) }
+    });
+    let running = worker.handler(handler).concurrency(10).run();
+    let ended = tokio::time::timeout(MINUTE, running).await;
+    ended.expect("each handler has another one beside it")
+}
+
 #[tokio::test]
 async fn a_stop_is_for_all_runs_of_a_worker() -> Result<(), Error> {
     let (_server, queue) = server().await;
@@ -601,10 +624,7 @@ async fn flows_of_a_sharded_queue_stay_in_their_shard() -> Result<(), Error> {
 async fn a_join_is_in_one_shard_and_has_all_results() -> Result<(), Error> {
     let (server, _) = server().await;
     let by = |_: &str, headers: &mut Headers| _ = headers.insert("by".into(), "hook".into());
-    let queue = server
-        .queue("q")
-        .shards(5)
-        .hooks(Hooks::new().on_adding(by));
+    let queue = server.queue("q").shards(5).hooks(Hooks::new().on_adding(by));
     let handler = |job: Job| async move {
         let mut said = job.headers().remove("by").unwrap_or_default();
         for each in job.results() {
@@ -713,8 +733,8 @@ async fn what_a_handler_spawns_is_told_apart() -> Result<(), Error> {
     let (_server, queue) = server().await;
     let hooked = Arc::new(AtomicUsize::new(0));
     let counter = hooked.clone();
-    let queue = queue
-        .hooks(Hooks::new().on_adding(move |_, _| _ = counter.fetch_add(1, Ordering::Relaxed)));
+    let queue =
+        queue.hooks(Hooks::new().on_adding(move |_, _| _ = counter.fetch_add(1, Ordering::Relaxed)));
     let handler = |job: Job<Order>| async move {
         if job.kind().is_none() {
             let child = || NewJob::new(&Order { number: 1 }).kind("child").keep(DAY);

@@ -49,9 +49,8 @@ impl Core {
         self.ask_reasons(link, &mut commands);
         self.return_all(link, &mut commands);
         if self.may_tell(link, now) {
-            for outcome in self.take_outcomes(link, TELL_AT_ONCE, now) {
-                self.ask_outcome(link, Name::Control, outcome, &mut commands);
-            }
+            let outcomes = self.take_outcomes(link, TELL_AT_ONCE, now);
+            self.ask_outcomes(link, Name::Control, outcomes, &mut commands);
         }
         self.send_progress(link, now, &mut commands);
         if !commands.is_empty() {
@@ -208,6 +207,7 @@ impl Core {
         for each in asked {
             match each {
                 Asked::Outcome(outcome) => outcomes.push(outcome),
+                Asked::Acks(all) => outcomes.extend(all),
                 Asked::GiveBack(all) => of.returns.extend(all),
                 _ => {}
             }

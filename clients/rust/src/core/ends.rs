@@ -4,6 +4,7 @@ use super::outcome::Outcome;
 use super::settings::Shape;
 use super::state::Core;
 use super::{CancelReason, End, Serial, Suspension};
+use redis::Cmd;
 use std::time::Instant;
 
 impl Core {
@@ -67,4 +68,18 @@ impl Core {
             held.suspension = Some(asked);
         }
     }
+}
+
+/// One ACK for all of these, which are plain and of one queue.
+pub(super) fn ack_all(all: &[Outcome]) -> Option<Cmd> {
+    let key = &all.first()?.of.job.key;
+    let ids = |outcome: &Outcome| outcome.of.job.id.len() + outcome.of.token.len();
+    let bytes = "DQ.ACKWITHTOKENSIDS".len() + key.len() + 8 + all.iter().map(ids).sum::<usize>();
+    let mut ack = Cmd::with_capacity(5 + 2 * all.len(), bytes);
+    ack.arg("DQ.ACK").arg(&**key).arg("WITHTOKENS");
+    ack.arg("IDS").arg(all.len());
+    for Outcome { of, .. } in all {
+        ack.arg(&*of.job.id).arg(&of.token);
+    }
+    Some(ack)
 }

@@ -91,8 +91,8 @@ pub(crate) enum Event {
     Opened(Line, Turn, Option<u64>, Arc<str>),
     /// A connection ended. With the error's text.
     Broken(Line, Turn, String, Sent),
-    /// A handler ended.
-    Ended(Vec<(Serial, End)>),
+    /// Handlers ended, each with the jobs of its batch.
+    Ended(Vec<Vec<(Serial, End)>>),
     Suspended(Serial, Suspension),
     Progress(Serial, String),
     /// The server no longer has this delivery, as one of the job's own commands or another worker of the process

@@ -20,6 +20,8 @@ pub(super) enum Asked {
     /// Of an outcome with several commands, one that is not the last.
     Part,
     Outcome(Outcome),
+    /// Of jobs that are done without a result.
+    Acks(Vec<Outcome>),
     Fetch {
         claim: usize,
     },
@@ -137,8 +139,12 @@ impl Link {
 
     /// Whether no outcome is left to send or to be answered.
     pub fn has_told_all(&self) -> bool {
-        let is_outcome =
-            |asked: &Asked| matches!(asked, Asked::Outcome(_) | Asked::Part | Asked::GiveBack(_));
+        let is_outcome = |asked: &Asked| {
+            matches!(
+                asked,
+                Asked::Outcome(_) | Asked::Acks(_) | Asked::Part | Asked::GiveBack(_)
+            )
+        };
         let mut asked = self.waiting.asked.iter().chain(&self.control.asked);
         self.outcomes.is_empty() && self.returns.is_empty() && !asked.any(is_outcome)
     }

@@ -167,6 +167,11 @@ impl Outcome {
         });
     }
 
+    /// Whether the job is done without a result: it may share an ACK with others of its queue.
+    pub fn is_plain(&self) -> bool {
+        self.first.is_none() && matches!(self.ways.front(), Some(Way::Ack(None)))
+    }
+
     pub fn preceded_by(&mut self, first: Cmd) {
         self.first = Some(first);
     }

@@ -1,5 +1,6 @@
 //! How jobs are fetched and handed to handlers.
 
+use super::ends::ack_all;
 use super::held::{Held, Progress};
 use super::link::Asked;
 use super::nearest::nearest;
@@ -91,10 +92,8 @@ impl Core {
     fn fetch_by(&mut self, link: usize, claim: usize, now: Instant) {
         let wait = self.waits(link);
         let outcomes = self.take_outcomes(link, usize::MAX, now);
-        let mut commands = Vec::with_capacity(outcomes.len());
-        for outcome in outcomes {
-            self.ask_outcome(link, Name::Waiting, outcome, &mut commands);
-        }
+        let mut commands = Vec::new();
+        self.ask_outcomes(link, Name::Waiting, outcomes, &mut commands);
         self.ask_why(link, now, &mut commands);
         self.claimed += claim;
         self.links[link].unblocks_at = None; // that was for the fetch before
@@ -133,18 +132,30 @@ impl Core {
         }
     }
 
-    pub(super) fn ask_outcome(
+    /// All jobs of a queue that are done without a result share one ACK.
+    pub(super) fn ask_outcomes(
         &mut self,
         link: usize,
         name: Name,
-        outcome: Outcome,
+        outcomes: Vec<Outcome>,
         into: &mut Vec<redis::Cmd>,
     ) {
         let asked = &mut self.links[link].state(name).asked;
-        let before = into.len();
-        outcome.write(into);
-        asked.extend((before + 1..into.len()).map(|_| Asked::Part));
-        asked.push_back(Asked::Outcome(outcome));
+        let (mut done, others): (Vec<_>, Vec<_>) =
+            outcomes.into_iter().partition(Outcome::is_plain);
+        for outcome in others {
+            let before = into.len();
+            outcome.write(into);
+            asked.extend((before + 1..into.len()).map(|_| Asked::Part));
+            asked.push_back(Asked::Outcome(outcome));
+        }
+        while let Some(first) = done.first() {
+            let key = first.of.job.key.clone();
+            let (same, rest): (Vec<_>, _) = done.into_iter().partition(|it| it.of.job.key == key);
+            into.extend(ack_all(&same));
+            asked.push_back(Asked::Acks(same));
+            done = rest;
+        }
     }
 
     pub(super) fn fetched(&mut self, line: Line, claim: usize, reply: Value, now: Instant) {

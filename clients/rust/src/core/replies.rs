@@ -37,7 +37,7 @@ impl Core {
                     self.broken(line, &text, sent, now);
                 }
             }
-            Event::Ended(ends) => self.ended(ends, now),
+            Event::Ended(all) => all.into_iter().for_each(|ends| self.ended(ends, now)),
             Event::Suspended(serial, asked) => self.suspend(serial, asked),
             Event::Progress(serial, text) => self.progress(serial, text, now),
             Event::Gone(serial) => self.lose(serial),
@@ -57,6 +57,7 @@ impl Core {
             Asked::Reason(serial) => self.reason_heard(serial, value, now),
             Asked::Explained(key) => self.explained(line.link, &key, value),
             Asked::Outcome(outcome) => self.answered(line, outcome, &value, now),
+            Asked::Acks(all) => self.acked(line, all, value, now),
             Asked::Fetch { claim } => self.fetched(line, claim, value, now),
             Asked::Touch { all, sent, length } => self.touched(line, all, value, sent, length, now),
             Asked::GiveBack(all) => self.given_back(line, all, &value, now),
@@ -135,6 +136,23 @@ impl Core {
         taken
     }
 
+    /// The reply to an ACK of several has one for each, or is an error for all.
+    fn acked(&mut self, line: Line, all: Vec<Outcome>, reply: Value, now: Instant) {
+        let turn = self.links[line.link].state(line.name).turn;
+        let mut each = match reply {
+            Value::Array(each) => each,
+            error => vec![error; all.len()],
+        }
+        .into_iter();
+        for outcome in all {
+            if self.links[line.link].state(line.name).turn == turn {
+                self.answered(line, outcome, &each.next().unwrap_or(Value::Nil), now);
+            } else {
+                self.links[line.link].outcomes.push_back(outcome); // closed, as the server is another now
+            }
+        }
+    }
+
     fn answered(&mut self, line: Line, mut outcome: Outcome, reply: &Value, now: Instant) {
         let Value::ServerError(error) = reply else {
             if outcome.is_lost(reply) {
@@ -209,18 +227,11 @@ impl Core {
         self.links[line.link].state(line.name).rests_until = Some(now + rests);
         for each in asked.into_iter().rev() {
             match each {
-                Asked::Outcome(mut outcome) => {
-                    outcome.was_sent |= sent != Sent::Nothing;
-                    let cut = (sent == Sent::Cut).then(|| outcome.broke()).flatten();
-                    if let Some(size) = cut {
-                        let why = format!(
-                            "{size} bytes cannot be sent: they cut the connection twice ({text})"
-                        );
-                        self.refused(line.link, outcome, &why);
-                    } else {
-                        self.links[line.link].outcomes.push_front(outcome);
+                Asked::Outcome(outcome) => self.unheard(line, outcome, text, sent, now),
+                Asked::Acks(all) => {
+                    for outcome in all.into_iter().rev() {
+                        self.unheard(line, outcome, text, sent, now);
                     }
-                    self.links[line.link].gathers_until.get_or_insert(now);
                 }
                 Asked::Fetch { claim } => {
                     self.claimed -= claim;
@@ -244,6 +255,19 @@ impl Core {
         if !matches!(line.name, Name::Listener(_)) {
             self.trouble(text, now);
         }
+    }
+
+    fn unheard(&mut self, line: Line, mut outcome: Outcome, text: &str, sent: Sent, now: Instant) {
+        outcome.was_sent |= sent != Sent::Nothing;
+        let cut = (sent == Sent::Cut).then(|| outcome.broke()).flatten();
+        if let Some(size) = cut {
+            let why =
+                format!("{size} bytes cannot be sent: they cut the connection twice ({text})");
+            self.refused(line.link, outcome, &why);
+        } else {
+            self.links[line.link].outcomes.push_front(outcome);
+        }
+        self.links[line.link].gathers_until.get_or_insert(now);
     }
 
     /// Closes a connection on which the server replied an error; it is opened again after a while.

@@ -137,6 +137,11 @@ impl Core {
             .map(|_| self.awake + self.settings.wait.max(interval) + SLACK)
     }
 
+    /// Whether handlers run.
+    pub fn is_at_work(&self) -> bool {
+        self.at_work > 0
+    }
+
     pub(super) fn is_working(&self) -> bool {
         matches!(self.phase, Phase::Working)
     }

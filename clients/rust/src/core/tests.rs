@@ -202,7 +202,7 @@ impl World {
     }
 
     fn ends(&mut self, serial: Serial, end: End) {
-        self.on(Event::Ended(vec![(serial, end)]));
+        self.on(Event::Ended(vec![vec![(serial, end)]]));
     }
 }
 
@@ -226,6 +226,60 @@ fn an_end_and_the_next_fetch_are_one_write() {
     assert!(world.take(Name::Control).is_empty());
     world.advance(Duration::from_millis(1));
     assert_eq!(world.take(Name::Control), ["DQ.ACK q RESULTS IDS 1 b 77 7"]);
+}
+
+/// Two jobs are done; returns what the fetch after them took along.
+fn two_are_done(world: &mut World) -> Vec<String> {
+    world.deliver(&["a", "b"]);
+    world.take(Name::Waiting);
+    let done = |serial| vec![(serial, End::Done(None))];
+    world.on(Event::Ended(vec![done(1), done(2)]));
+    world.take(Name::Waiting)
+}
+
+#[test]
+fn jobs_that_are_done_share_one_ack_and_one_of_them_may_be_lost() {
+    let mut world = World::usual();
+    let sent = two_are_done(&mut world);
+    assert_eq!(sent, ["DQ.ACK q WITHTOKENS IDS 2 a 77 b 77", BPOP]);
+    let answers = [1, 0].map(Value::Int).to_vec();
+    world.reply(Name::Waiting, vec![Value::Array(answers)]);
+    assert_eq!(world.lost, ["b"]);
+    assert!(world.core.held.is_empty());
+}
+
+#[test]
+fn what_an_error_refuses_for_a_while_is_sent_again_for_all() {
+    let mut world = World::usual();
+    two_are_done(&mut world);
+    world.reply(Name::Waiting, vec![error("BUSY a script runs")]);
+    world.advance(10 * SECOND);
+    for _ in 0..2 {
+        let sent = world.take(Name::Control).concat();
+        let ones = sent.matches(" 77").count();
+        world.reply(Name::Control, vec![Value::Array(vec![Value::Int(1); ones])]);
+        world.advance(SECOND);
+    }
+    assert!(world.lost.is_empty() && world.core.held.is_empty());
+}
+
+#[test]
+fn a_shared_ack_whose_answer_was_lost_loses_no_job() {
+    let mut world = World::usual();
+    two_are_done(&mut world);
+    world.on(Event::Broken(WAITING, 0, "cut".into(), Sent::Cut));
+    world.advance(Duration::from_millis(1));
+    let sent = world.take(Name::Control).concat();
+    assert!(
+        sent.contains("DQ.ACK q WITHTOKENS IDS 2 a 77 b 77"),
+        "{sent}"
+    );
+    let answers = Value::Array([0, 0].map(Value::Int).to_vec());
+    let touched = sent
+        .matches("DQ.TOUCH")
+        .map(|_| Value::Array(vec![Value::Int(1); 2]));
+    world.reply(Name::Control, touched.chain([answers]).collect());
+    assert!(world.lost.is_empty() && world.core.held.is_empty());
 }
 
 #[test]
