@@ -146,8 +146,8 @@ func (q *Queue) Len(ctx context.Context, state State) (int, error) {
 	return sum(q.each(ctx, "DQ.LEN", string(state)))
 }
 
-// LenGroup returns how many jobs a group has.
-func (q *Queue) LenGroup(ctx context.Context, group string) (int, error) {
+// LenOfGroup returns how many jobs a group has.
+func (q *Queue) LenOfGroup(ctx context.Context, group string) (int, error) {
 	return sum(q.each(ctx, "DQ.LEN", "GROUP", group))
 }
 

@@ -152,7 +152,7 @@ func TestGroups(t *testing.T) {
 	ctx, server := t.Context(), dqtest.Start(t)
 	queue := server.Queue(t, "q")
 	must(queue.Add(ctx, 1, &dq.JobOptions{Group: "acme"}))
-	expect(t, must(queue.LenGroup(ctx, "acme")), 1)
+	expect(t, must(queue.LenOfGroup(ctx, "acme")), 1)
 	_, groups, err := queue.Groups(ctx, "", nil)
 	expect(t, groups, []dq.Group{{Name: "acme", Waiting: 1}})
 	expect(t, err, nil)

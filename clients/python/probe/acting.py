@@ -158,7 +158,7 @@ async def work_async(job, todo):
         try:
             await aio.sleep(todo["ms"] / 1000)
         except aio.CancelledError:
-            emit("told", job=job.id, why=job.why_cancelled)
+            emit("told", job=job.id, why=job.cancel_reason)
             raise
     elif do in ("stubborn", "hang"):
         end = time.monotonic() + todo.get("ms", 10**9) / 1000

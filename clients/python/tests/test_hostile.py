@@ -592,7 +592,7 @@ def test_jobs_that_are_done_share_one_ack_and_one_of_them_may_be_lost(dq_url):
 
     class Losses(dq.Hooks):
         def lost(self, job):
-            lost.append((job.id, job.why_cancelled))
+            lost.append((job.id, job.cancel_reason))
 
     with dq.Queue(dq_url, "q") as queue:
         queue.add_many([{"data": 1, "id": id} for id in "abcd"])

@@ -52,7 +52,7 @@ impl Hooks {
 
     /// Called before a job is added to a queue, with the queue's name and the job's headers, which it may change. For
     /// [`Queue::hooks`](crate::Queue::hooks).
-    pub fn on_adding(mut self, hook: impl Fn(&str, &mut Headers) + Send + Sync + 'static) -> Self {
+    pub fn adding(mut self, hook: impl Fn(&str, &mut Headers) + Send + Sync + 'static) -> Self {
         self.adding = Some(Arc::new(hook));
         self
     }
@@ -79,7 +79,7 @@ impl Hooks {
 
     /// Called when the job's handler has returned an error, or a [`Decision`](crate::Decision), with the error's
     /// text.
-    pub fn on_failure<F, Fut>(mut self, hook: F) -> Self
+    pub fn failed<F, Fut>(mut self, hook: F) -> Self
     where
         F: Fn(Job, String) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = ()> + Send + 'static,
@@ -90,7 +90,7 @@ impl Hooks {
 
     /// Called when another worker may have the job: its lease expired before it was acknowledged, or it was deleted
     /// or replaced.
-    pub fn on_loss<F, Fut>(mut self, hook: F) -> Self
+    pub fn lost<F, Fut>(mut self, hook: F) -> Self
     where
         F: Fn(Job) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = ()> + Send + 'static,
@@ -106,7 +106,7 @@ impl Hooks {
     /// or with another one, each worker that has this hook finds that, at the latest a lease later: a job may be told of more
     /// than once. Not found is what died before the worker's start, and what the queue's `DEADLEN` took before. A worker that
     /// stops waits for this hook as for handlers.
-    pub fn on_death<F, Fut>(mut self, hook: F) -> Self
+    pub fn dead<F, Fut>(mut self, hook: F) -> Self
     where
         F: Fn(String, JobInfo) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = ()> + Send + 'static,
@@ -125,12 +125,12 @@ impl Hooks {
         };
         let (id, queue) = (job.id.clone(), queue.to_owned());
         if let Err(error) = guarded(move || hook(queue, job)).await {
-            log!(error, hook = "on_death", job = id, %error, "a hook failed");
+            log!(error, hook = "dead", job = id, %error, "a hook failed");
         }
     }
 
     /// If a hook panics, what it has set is dropped.
-    pub(crate) fn adding(&self, queue: &str, headers: &mut Headers) {
+    pub(crate) fn call_adding(&self, queue: &str, headers: &mut Headers) {
         let Some(hook) = &self.adding else { return };
         let mut changed = headers.clone();
         match catch(|| hook(queue, &mut changed)) {
@@ -156,7 +156,7 @@ pub(crate) async fn call(all: &[Hooks], moment: Moment, job: &Job) {
         let (name, made): (&str, Option<Box<dyn FnOnce() -> Boxed + Send>>) = match &moment {
             Moment::Before => ("before", of_job(&hooks.before, job)),
             Moment::After => ("after", of_job(&hooks.after, job)),
-            Moment::Lost => ("on_loss", of_job(&hooks.lost, job)),
+            Moment::Lost => ("lost", of_job(&hooks.lost, job)),
             Moment::Failed(error) => {
                 let (job, error) = (job.clone(), error.clone());
                 let made = hooks
@@ -165,7 +165,7 @@ pub(crate) async fn call(all: &[Hooks], moment: Moment, job: &Job) {
                     .map(|hook| -> Box<dyn FnOnce() -> Boxed + Send> {
                         Box::new(move || hook(job, error))
                     });
-                ("on_failure", made)
+                ("failed", made)
             }
         };
         let Some(made) = made else { continue };

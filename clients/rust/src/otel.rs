@@ -86,8 +86,8 @@ impl Telemetry {
     pub fn hooks(&self) -> Hooks {
         let (adding, losing) = (self.clone(), self.clone());
         Hooks::new()
-            .on_adding(move |queue, headers| adding.send(queue, headers))
-            .on_loss(move |job| {
+            .adding(move |queue, headers| adding.send(queue, headers))
+            .lost(move |job| {
                 losing.0.lost.add(1, &about(&job.queue()));
                 async {}
             })

@@ -19,7 +19,7 @@ async fn a_hook_hears_of_a_dead_job_though_another_panics() -> Result<(), Error>
     let server = TestServer::start().await?;
     let queue = server.queue("orders");
     let (tell, mut told) = mpsc::unbounded_channel();
-    let hooks = Hooks::new().on_death(move |queue, job| {
+    let hooks = Hooks::new().dead(move |queue, job| {
         let record = (
             queue,
             job.id.clone(),
@@ -32,7 +32,7 @@ async fn a_hook_hears_of_a_dead_job_though_another_panics() -> Result<(), Error>
     });
     let worker = Worker::new(&queue)
         .handler(SELL.handler(lose))
-        .hooks(Hooks::new().on_death(|_, _| async { panic!("no paper") }))
+        .hooks(Hooks::new().dead(|_, _| async { panic!("no paper") }))
         .hooks(hooks);
     SELL.add(&queue, &17)
         .id("j")
@@ -72,7 +72,7 @@ async fn no_death_is_missed_however_many_wait_for_the_hook() -> Result<(), Error
         Arc::new(Mutex::new(Vec::new())),
     );
     let (held, all) = (gate.clone(), told.clone());
-    let hooks = Hooks::new().on_death(move |_, job| {
+    let hooks = Hooks::new().dead(move |_, job| {
         let (held, all) = (held.clone(), all.clone());
         async move {
             _ = held.acquire().await;
@@ -113,7 +113,7 @@ async fn a_hook_that_blocks_its_thread_holds_up_neither_handlers_nor_leases() ->
     let queue = server.queue("orders");
     let (goes_on, waits) = std::sync::mpsc::channel::<()>();
     let (waits, (tell, mut told)) = (Mutex::new(waits), mpsc::unbounded_channel());
-    let hooks = Hooks::new().on_death(move |_, _| {
+    let hooks = Hooks::new().dead(move |_, _| {
         _ = tell.send(true);
         let waits = waits.lock().expect("no panic");
         _ = tell.send(waits.recv_timeout(PATIENCE).is_ok());
@@ -144,7 +144,7 @@ async fn a_second_stop_leaves_a_hook_that_hangs_behind() -> Result<(), Error> {
     let server = TestServer::start_with(&[]).await?;
     let queue = server.queue("orders");
     let (tell, mut told) = mpsc::unbounded_channel();
-    let hooks = Hooks::new().on_death(move |_, _| {
+    let hooks = Hooks::new().dead(move |_, _| {
         _ = tell.send(());
         std::future::pending()
     });

@@ -624,7 +624,7 @@ async fn flows_of_a_sharded_queue_stay_in_their_shard() -> Result<(), Error> {
 async fn a_join_is_in_one_shard_and_has_all_results() -> Result<(), Error> {
     let (server, _) = server().await;
     let by = |_: &str, headers: &mut Headers| _ = headers.insert("by".into(), "hook".into());
-    let queue = server.queue("q").shards(5).hooks(Hooks::new().on_adding(by));
+    let queue = server.queue("q").shards(5).hooks(Hooks::new().adding(by));
     let handler = |job: Job| async move {
         let mut said = job.headers().remove("by").unwrap_or_default();
         for each in job.results() {
@@ -734,7 +734,7 @@ async fn what_a_handler_spawns_is_told_apart() -> Result<(), Error> {
     let hooked = Arc::new(AtomicUsize::new(0));
     let counter = hooked.clone();
     let queue =
-        queue.hooks(Hooks::new().on_adding(move |_, _| _ = counter.fetch_add(1, Ordering::Relaxed)));
+        queue.hooks(Hooks::new().adding(move |_, _| _ = counter.fetch_add(1, Ordering::Relaxed)));
     let handler = |job: Job<Order>| async move {
         if job.kind().is_none() {
             let child = || NewJob::new(&Order { number: 1 }).kind("child").keep(DAY);

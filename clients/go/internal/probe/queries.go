@@ -88,7 +88,7 @@ func query(ctx context.Context, q *dq.Queue, method string, a args) (any, error)
 		return q.Forecast(ctx, instant(a.Since), instant(a.Until), a.Buckets)
 	case "len":
 		if a.Group != "" {
-			return q.LenGroup(ctx, a.Group)
+			return q.LenOfGroup(ctx, a.Group)
 		}
 		return q.Len(ctx, dq.State(a.State))
 	case "stats":

@@ -107,10 +107,13 @@ class BaseJob:
 
     @property
     def due(self) -> Optional[datetime]:
-        """When the job was due; for a recurring job, the instant of its occurrence."""
+        """When the job was due."""
         return maybe_from_ms(self._delivery.due_ms)
 
-    occurrence = due
+    @property
+    def occurrence(self) -> Optional[datetime]:
+        """The instant of a recurring job's occurrence, which is equal in all attempts."""
+        return self.due
 
     @property
     def envelope(self) -> Optional[Envelope]:
@@ -161,7 +164,7 @@ class BaseJob:
         return self._why is not None
 
     @property
-    def why_cancelled(self) -> Optional[str]:
+    def cancel_reason(self) -> Optional[str]:
         """``lost``, ``timeout`` or ``stopping``; None if the job is not cancelled."""
         return self._why
 

@@ -119,6 +119,6 @@ pub fn hooks() -> Hooks {
     Hooks::new()
         .before(|_| async { panic!("before") })
         .after(|_| async { std::panic::panic_any(Sour) })
-        .on_loss(|_| async { std::panic::panic_any(Silent) })
-        .on_failure(|_, _| async { panic!("failed") })
+        .lost(|_| async { std::panic::panic_any(Silent) })
+        .failed(|_, _| async { panic!("failed") })
 }

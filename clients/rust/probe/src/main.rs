@@ -120,7 +120,7 @@ impl Probe {
             worker = worker.idle_after(ms(idle));
         }
         if order.dead {
-            worker = worker.hooks(Hooks::new().on_death(handlers::died));
+            worker = worker.hooks(Hooks::new().dead(handlers::died));
         }
         match &order.hooks {
             Value::Bool(true) => worker = worker.hooks(reports()),
@@ -232,8 +232,8 @@ fn reports() -> Hooks {
     Hooks::new()
         .before(of("before"))
         .after(of("after"))
-        .on_loss(of("lost"))
-        .on_failure(|job, error| async move {
+        .lost(of("lost"))
+        .failed(|job, error| async move {
             emit("failed", json!({ "job": job.id(), "error": error }));
         })
 }

@@ -113,7 +113,7 @@ impl Queue {
         })
     }
 
-    /// Adds hooks, whose [`Hooks::on_adding`] is called before each job is added.
+    /// Adds hooks, whose [`Hooks::adding`] is called before each job is added.
     pub fn hooks(self, hooks: Hooks) -> Self {
         self.changed(|inner| inner.hooks.push(hooks))
     }
@@ -360,6 +360,6 @@ fn duration(to: &mut Cmd, name: &str, length: Option<Duration>) {
 
 fn call_adding(name: &str, hooks: &[Hooks], headers: &mut Headers) {
     for hooks in hooks {
-        hooks.adding(name, headers);
+        hooks.call_adding(name, headers);
     }
 }

@@ -55,8 +55,8 @@ fn hooks() -> Hooks {
     Hooks::new()
         .before(hook("before"))
         .after(hook("after"))
-        .on_failure(move |job, _| failed(job))
-        .on_loss(hook("on_loss"))
+        .failed(move |job, _| failed(job))
+        .lost(hook("on_loss"))
 }
 
 async fn around(call: Call, next: Next) -> Result<Returned, BoxError> {
@@ -363,7 +363,7 @@ async fn what_json_does_not_know_is_not_added() {
     let queue = world
         .queue
         .clone()
-        .hooks(Hooks::new().on_adding(|_, _| std::panic::panic_any(Sour)));
+        .hooks(Hooks::new().adding(|_, _| std::panic::panic_any(Sour)));
     for number in [f64::NAN, f64::INFINITY] {
         let refused = [
             queue.add(&number).await,

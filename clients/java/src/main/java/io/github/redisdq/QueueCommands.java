@@ -189,7 +189,7 @@ public abstract sealed class QueueCommands extends QueueQueries permits DqQueue 
     }
 
     /** Reports how far a job is, for {@link #get}, and renews its lease, as {@link #touch} does. */
-    public Instant progress(String id, String token, String text) {
+    public Instant setProgress(String id, String token, String text) {
         return Reply.instant(shards.one(new Words("DQ.TOUCH").add(key(id)).add(id).value("TOKEN", token).value("PROGRESS", text)));
     }
 

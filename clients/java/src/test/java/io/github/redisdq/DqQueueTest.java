@@ -96,7 +96,7 @@ class DqQueueTest {
         String token = queue.pop(1, null).get(0).token();
         assertTrue(queue.step("a", token, "charge", Bytes.of("7")));
         assertFalse(queue.step("a", "17", "charge", Bytes.of("8")));
-        assertNotNull(queue.progress("a", token, "0.5 half"));
+        assertNotNull(queue.setProgress("a", token, "0.5 half"));
         assertEquals("0.5 half", queue.get("a").progress());
         assertEquals(Bytes.text(Bytes.of("7")), Reply.text(Reply.map(queue.get("a").fields().get("steps")).get("charge")));
         Instant end = queue.btouch(Duration.ofMillis(10), Map.of("a", token), MINUTE).get("a");
