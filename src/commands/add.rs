@@ -5,7 +5,7 @@
 use super::after::{on_dead_of, until, Given};
 use super::parse::{at_least, millis, positive, positive_millis, syntax_error, Options};
 use super::syntax::options;
-use super::{change_or_create, open};
+use super::{change_or_create, open_to_add};
 use crate::queue::add::{Add, Condition, Recur};
 use crate::queue::after::OnDead;
 use crate::queue::clock::When;
@@ -23,7 +23,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     at_least(args, 4)?;
     let id = args.get(2).unwrap_or_default();
     // Before the options are read, so that the id's part of the index is fetched from memory meanwhile.
-    let mut key = open(ctx, args);
+    let mut key = open_to_add(ctx, args);
     if let Some(queue) = key.as_mut().ok().and_then(OpenKey::queue) {
         queue.jobs().prefetch_id(id);
     }

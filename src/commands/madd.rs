@@ -2,7 +2,7 @@
 
 use super::parse::{at_least, millis, out_of_range, positive, syntax_error, Options};
 use super::syntax::options;
-use super::{change_or_create, open};
+use super::{change_or_create, open_to_add};
 use crate::queue::add::{Add, Condition};
 use crate::queue::add_many::{NewOne, MADD_MAX};
 use crate::queue::clock::When;
@@ -34,7 +34,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
         payload: arg(4 + 2 * number),
     };
     let jobs: Vec<NewOne<'_>> = (0..count).map(job).collect();
-    let key = open(ctx, args)?;
+    let key = open_to_add(ctx, args)?;
     change_or_create(ctx, key, |queue, now, effects| {
         let mut ids = None;
         let report = |id: Option<&[u8]>| {

@@ -58,15 +58,28 @@ use crate::server::replicate::with_command_effects;
 use crate::server::serve;
 use crate::storage::broken::there;
 
-/// DQ.ADD with the fewest arguments, and about what two jobs of a DQ.MADD have.
-const ARGS_OF_JOB: usize = 4;
-
-/// Opens the command's key, which is its first argument, after the command has paid for what it may add.
-fn open<'a>(ctx: Ctx<'a>, args: Args<'a>) -> Result<OpenKey<'a>, Refusal> {
+/// As [`open`], for a command that adds what its arguments say, and frees more in turn.
+fn open_to_add<'a>(ctx: Ctx<'a>, args: Args<'a>) -> Result<OpenKey<'a>, Refusal> {
     reclaim::pay_for(|| {
         let bytes: usize = args.all().iter().map(|it| it.bytes().len()).sum();
-        args.len().div_ceil(ARGS_OF_JOB) + bytes / STEP_BYTES
+        args.len() / ARGS_OF_JOB + bytes / BYTES_PAID
     });
+    open_key(ctx, args)
+}
+
+/// A job of a DQ.MADD: with what its shape takes, twice as much is freed.
+const ARGS_OF_JOB: usize = 4;
+/// Four times as many are freed.
+const BYTES_PAID: usize = 4 * STEP_BYTES;
+
+/// Opens the command's key, which is its first argument.
+fn open<'a>(ctx: Ctx<'a>, args: Args<'a>) -> Result<OpenKey<'a>, Refusal> {
+    reclaim::pay_for(|| 1);
+    open_key(ctx, args)
+}
+
+#[inline(always)]
+fn open_key<'a>(ctx: Ctx<'a>, args: Args<'a>) -> Result<OpenKey<'a>, Refusal> {
     match args.key(1) {
         Some(key) => OpenKey::open(ctx, key),
         None => Err(parse::wrong_arity(args)),

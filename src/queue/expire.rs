@@ -25,10 +25,10 @@ use crate::storage::skiplist::Skiplist;
 impl Jobs {
     /// What the end of a job takes of a budget.
     fn steps_of(&self, handle: Handle) -> usize {
-        let of_bytes = self.content_of(handle) as usize / STEP_BYTES;
-        match self.recurs(handle) {
-            true => of_bytes + STEPS_OF_OCCURRENCE,
-            false => of_bytes + 1,
+        if self.recurs(handle) {
+            STEPS_OF_OCCURRENCE
+        } else {
+            1
         }
     }
 
@@ -134,6 +134,14 @@ impl Queue {
         out.took(budget - left);
     }
 
+    /// Ends a job, a delivery or an occurrence by `end`; returns what that takes of a budget.
+    fn end_in_steps(&mut self, handle: Handle, end: impl FnOnce(&mut Self)) -> usize {
+        let bytes = |it: &Self| it.jobs().bytes() + it.jobs().purged_bytes();
+        let (steps, before) = (self.jobs().steps_of(handle), bytes(self));
+        end(self);
+        steps + before.saturating_sub(bytes(self)) as usize / STEP_BYTES
+    }
+
     /// Carries out the first of what is overdue; returns what it took of the budget.
     fn expire_next(&mut self, now: Now, budget: usize, out: &mut Effects) -> usize {
         let first = |of: Option<(u64, Handle)>| of.map(|(_, handle)| handle);
@@ -147,16 +155,16 @@ impl Queue {
             }
             Some(Comes::Lease) => {
                 if let Some(handle) = first(self.jobs().first_lease()) {
-                    let steps = self.jobs().steps_of(handle);
-                    self.end_lease(handle, now, out);
-                    return steps;
+                    return self.end_in_steps(handle, |it| {
+                        it.end_lease(handle, now, out);
+                    });
                 }
             }
             Some(Comes::Ttl) => {
                 if let Some(handle) = first(self.jobs().first_ttl()) {
-                    let steps = self.jobs().steps_of(handle);
-                    self.expire_first_overdue(now, out);
-                    return steps;
+                    return self.end_in_steps(handle, |it| {
+                        it.expire_first_overdue(now, out);
+                    });
                 }
             }
             Some(Comes::Flow) | None => {}
@@ -384,14 +392,16 @@ impl Queue {
             let occurrence = of(self.jobs().expiring().list(Expiry::Occurrence as usize));
             let successor = of(self.jobs().expiring().list(Expiry::Successor as usize));
             if let Some(handle) = lease.map(|(_, handle)| handle).or(followed) {
-                left = left.saturating_sub(self.jobs().steps_of(handle));
-                self.end_lease(handle, now, out);
+                let took = self.end_in_steps(handle, |it| {
+                    it.end_lease(handle, now, out);
+                });
+                left = left.saturating_sub(took);
             } else if let Some((_, handle)) = occurrence {
-                left = left.saturating_sub(self.jobs().steps_of(handle));
-                match self.jobs().is_purged(handle) {
-                    true => self.free_purged_job(handle),
-                    false => self.expire(handle, now, out),
-                }
+                let took = self.end_in_steps(handle, |it| match it.jobs().is_purged(handle) {
+                    true => it.free_purged_job(handle),
+                    false => it.expire(handle, now, out),
+                });
+                left = left.saturating_sub(took);
             } else if let Some((_, handle)) = successor {
                 left -= 1;
                 self.expire_as_successor(handle, now, out);

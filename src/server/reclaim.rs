@@ -60,6 +60,9 @@ pub fn add(garbage: Vec<Garbage>) {
     WAITING.fetch_add(count, Ordering::Relaxed);
     BYTES.fetch_add(sized.iter().map(|it| it.1).sum(), Ordering::Relaxed);
     GARBAGE.with_borrow_mut(|all| all.extend(sized));
+    while bytes() > 0 && is_memory_short() {
+        free_some(STEP);
+    }
     timer::arm(0);
 }
 
