@@ -54,7 +54,8 @@ function isInstalled(name: string): boolean {
     require(name);
     return true;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'MODULE_NOT_FOUND') return false;
+    // Not what it needs itself and does not find.
+    if (String((error as Error).message).startsWith(`Cannot find module '${name}'`)) return false;
     throw error;
   }
 }

@@ -151,7 +151,13 @@ export class Ends {
           commands.length === 1 ? replies[at]! : this.answered(outcomes[0]!, replies.slice(at, at + commands.length));
         at += commands.length;
         reply.then(
-          (it) => heard(part, it),
+          (it) => {
+            try {
+              heard(part, it);
+            } catch (error) {
+              cut(part, false, error as Error);
+            }
+          },
           (error: Error) => cut(part, false, error),
         );
       }

@@ -105,7 +105,7 @@ class Servers(BoardTest):
         expect(page.locator("#trouble")).to_be_hidden()
         expect(page.locator(".actions button")).to_have_count(0)
         master.stop()
-        expect(page.locator("#trouble")).to_contain_text(f"is a replica and lost its master 127.0.0.1:{master.port} less than a minute ago: its jobs are those of then. Nothing is delivered")
+        expect(page.locator("#trouble")).to_contain_text(f"is a replica and lost its master 127.0.0.1:{master.port} less than a minute ago: its jobs are those of then. A replica delivers nothing itself")
         expect(page.locator("#server")).to_have_attribute("data-tone", "bad")
         replica.client.execute_command("REPLICAOF", "NO", "ONE")
         expect(page.locator(".actions button").first).to_be_visible()

@@ -338,7 +338,7 @@ class BaseLink:
         if isinstance(reply, ResponseError):
             if not _trouble.is_refusal(reply, b"DQ.TOUCH"):
                 raise reply
-            self._base._log.say(logging.ERROR, "job %r: the server refused its progress: %s", delivery.job.id, reply)
+            self._base._log.say(logging.ERROR, "job %r: the server refused its progress: %s", delivery.id, reply)
         self._notes.confirmed(delivery, text)
         if reply is None:
             self.lose([delivery])

@@ -40,23 +40,32 @@ class Watch(threading.Thread):
         self.bell.set()
 
 
+class _Limit:
+    __slots__ = ("until", "batch")
+
+    def __init__(self, until: float, batch: list[Delivery]) -> None:
+        self.until, self.batch = until, batch
+
+
 class Limits:
     """Until when handlers may run, by their threads."""
 
     def __init__(self) -> None:
-        self._until: dict[int, tuple[float, list[Delivery]]] = {}
+        self._until: dict[int, _Limit] = {}
 
     def begin(self, until: float, batch: list[Delivery]) -> None:
-        self._until[threading.get_ident()] = until, batch
+        self._until[threading.get_ident()] = _Limit(until, batch)
 
     def end(self) -> None:
         self._until.pop(threading.get_ident(), None)
 
     def over(self, now: float) -> list[list[Delivery]]:
         """The batches whose time is over, once."""
-        threads = [thread for thread, (until, _) in list(self._until.items()) if until <= now]
-        found = [self._until.pop(thread, None) for thread in threads]
-        return [each[1] for each in found if each is not None]
+        found = [limit for limit in list(self._until.values()) if limit.until <= now]
+        # Not taken out, as their threads may have begun what comes next.
+        for limit in found:
+            limit.until = math.inf
+        return [limit.batch for limit in found]
 
     def look_at(self) -> float:
-        return min([until for until, _ in list(self._until.values())], default=math.inf)
+        return min([limit.until for limit in list(self._until.values())], default=math.inf)

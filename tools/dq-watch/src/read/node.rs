@@ -575,7 +575,7 @@ fn orphaned(replica: &str, master: &str, down_s: Option<u64>) -> String {
             format!("lost its master {master} {ago} ago: its jobs are those of then")
         }
     };
-    format!("{replica} is a replica and {old}. Nothing is delivered until there is a master.")
+    format!("{replica} is a replica and {old}. A replica delivers nothing itself.")
 }
 
 pub fn info_command() -> Cmd {
