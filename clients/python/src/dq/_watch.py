@@ -41,7 +41,7 @@ class Watch(threading.Thread):
 
 
 class _Limit:
-    __slots__ = ("until", "batch")
+    __slots__ = ("batch", "until")
 
     def __init__(self, until: float, batch: list[Delivery]) -> None:
         self.until, self.batch = until, batch
