@@ -1,7 +1,7 @@
 // Tables whose columns sort, all in one way: a title sorts by its column, once more turns that round, and a third time
 // leads back to the server's order. Which one it is stands in the address.
 import { attribute, h, list, put } from "./dom.js";
-import { follow, look } from "./live.js";
+import { follow, look, unknown } from "./live.js";
 
 const letters = new Intl.Collator("en", { numeric: true });
 const compare = (a, b) => (typeof a === "string" ? letters.compare(a, b) : a - b);
@@ -123,7 +123,7 @@ export function page(label, columns, env, { none, bars = [], ...about }) {
     show(items, otherwise = none) {
       own.show(items);
       empty.hidden = items.length > 0;
-      put(empty, otherwise);
+      put(empty, unknown() || otherwise);
     },
   };
 }

@@ -1,7 +1,7 @@
 // Which jobs are selected: the form above a list, and the words of the address.
 import { h } from "./dom.js";
 import { decode } from "./table.js";
-import { millis } from "./text.js";
+import { millis, telling } from "./text.js";
 
 const PARTS = [["payload", "Payload contains"], ["group", "Group is"], ["label", "Label is"], ["reason", "Reason contains"], ["result", "Result contains"], ["awaits", "Waits for the signal"]];
 const AGES = [["", "any age"], [60_000, "a minute"], [3_600_000, "an hour"], [86_400_000, "a day"], [604_800_000, "a week"]];
@@ -29,7 +29,7 @@ export function told(about, state) {
   if (about.reason) said.push(`with ${shown("reason")} in the reason`);
   if (about.result) said.push(`with ${shown("result")} in the result`);
   if (about.awaits) said.push(`that wait for the signal ${shown("awaits")}`);
-  if (about.kind) said.push(`for the reason ${shown("kind")}`);
+  if (about.kind) said.push(`for the reason “${telling(decode(about.kind))}”`);
   if (about.older) said.push(`for more than ${millis(Number(about.older))}`);
   return said.join(", ");
 }

@@ -22,7 +22,7 @@ export function flow(key, id) {
     put(wrong, error ?? "");
     if (!answer) return;
     shown = answer.columns.length > 1;
-    put(note, answer.part ? "Not all blocked jobs were looked through." : "");
+    put(note, [answer.cause && `It waits as ${answer.cause.name} is dead.`, answer.part && "Not all blocked jobs were looked through."].filter(Boolean).join(" "));
     draw(answer);
   }
 

@@ -14,7 +14,8 @@ const WHEN = { delayed: "due", ready: "due", reserved: "lease expires", dead: "d
 export const NAME = { title: "Id", up: true, by: (job) => job.name };
 export const ATTEMPTS = { title: "Attempts", by: (job) => job.attempts, show: (job) => text.full(job.attempts) };
 export const SIZE = { title: "Size", by: (job) => job.length, show: (job) => text.bytes(job.length) };
-export const worded = (title, of) => ({ title, up: true, by: of, show: (job) => [of(job) ?? "–", "", of(job)?.slice(0, 300)] });
+// Of several lines the telling one; all of them, as long as a reason may be, where it is pointed at.
+export const worded = (title, of) => ({ title, up: true, by: (job) => of(job) && text.telling(of(job)), show: (job) => [text.telling(of(job) ?? "–"), "", of(job)?.slice(0, 1024)] });
 export const exactly = (at) => (at === null ? null : text.at(at));
 
 // Of jobs that belong together only the first is told to whom, and how many there are. `make`: what gets the name.

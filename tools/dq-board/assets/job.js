@@ -5,7 +5,7 @@ import * as live from "./live.js";
 import * as text from "./text.js";
 import * as act from "./act.js";
 import * as rules from "./rules.js";
-import { nameOf } from "./row.js";
+import { came, nameOf, rowOf } from "./row.js";
 import { flow } from "./flow.js";
 import { tree } from "./json.js";
 import { life } from "./life.js";
@@ -25,7 +25,7 @@ function ofSaid({ name, number, ms, text: said }) {
 }
 
 // The fields of a job, in order.
-function facts(job) {
+function facts(key, job) {
   const rule = job.rule;
   const given = (value, show = String) => (value === null || value === undefined ? null : show(value));
   const all = [
@@ -49,7 +49,7 @@ function facts(job) {
     ["Group", given(job.group)],
     ...job.said.map(ofSaid),
     ["Rule", rule ? rule.text : null],
-    ["Runs so far", rule ? text.full(rule.runs) + (rule.times ? ` of ${text.full(rule.times)}` : "") : null],
+    ["Runs so far", rule ? came(rule, rowOf(key)) : null],
     ["Next runs", rule?.next.length ? rule.next.map(text.at).join(" · ") : null],
     ["Until", given(rule?.until, moment)],
     ["Skipped if later than", given(rule?.grace, text.millis)],
@@ -146,7 +146,7 @@ export function job(main, about, env) {
     }
     gone.hidden = Boolean(last);
     body.hidden = !last;
-    put(gone, "This job no longer exists: it was acknowledged or deleted, or it expired.");
+    put(gone, live.unknown() || "This job no longer exists: it was acknowledged or deleted, or it expired.");
     update();
   }
 
@@ -158,7 +158,7 @@ export function job(main, about, env) {
     const sections = [["life", line.section, line.any(last)], ["graph", graph.section, graph.any(last)], ["facts", all, true], ["result", result.section, last.result], ["before", before.section, before.any(last)], ["behind", behind.section, behind.any(last)], ["payload", payload.section, true]];
     list(body, sections.filter(([, , there]) => there), ([name]) => name, ([, section]) => section);
     graph.centre();
-    list(fields, facts(last), ([title]) => title, ([title]) => h("div", {}, h("dt", {}, title), h("dd", {})), (row, [, value, tone]) => put(row.lastChild, value, tone ?? ""));
+    list(fields, facts(key, last), ([title]) => title, ([title]) => h("div", {}, h("dt", {}, title), h("dd", {})), (row, [, value, tone]) => put(row.lastChild, value, tone ?? ""));
   }
 
   function offer() {

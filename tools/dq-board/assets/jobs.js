@@ -57,7 +57,7 @@ function reasons(key, about) {
     if (!answer) return;
     const links = answer.reasons.map(([reason, jobs]) => [reason, jobs, `${here}&kind=${encodeURIComponent(reason)}`]);
     if (current) links.unshift(["All reasons", null, here]);
-    nav.replaceChildren(...links.map(([reason, jobs, href]) => h("a", { href, title: reason, "aria-current": reason === current ? "true" : undefined }, h("span", {}, reason), jobs === null ? null : h("b", {}, text.count(jobs)))));
+    nav.replaceChildren(...links.map(([reason, jobs, href]) => h("a", { href, title: reason, "aria-current": reason === current ? "true" : undefined }, h("span", {}, text.telling(reason)), jobs === null ? null : h("b", {}, text.count(jobs)))));
     if (answer.kinds > answer.reasons.length) nav.append(h("span", { class: "note" }, `and ${text.full(answer.kinds - answer.reasons.length)} more`));
     if (answer.more) nav.append(h("span", { class: "note" }, `of ${text.jobs(answer.seen)} checked`));
   }, { every: 30_000 });

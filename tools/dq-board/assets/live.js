@@ -24,10 +24,13 @@ export const isRead = () => Boolean(state.head?.nodes.some((node) => node.versio
 // A server that can be reached may refuse all the same.
 export const downTold = (why) => (why.startsWith("the server refuses") ? why : "cannot be reached");
 
+// Why nothing follows from what is not there, if so: a replica that has not reached its master may lack anything.
+export const unknown = () => (state.head?.nodes.some((node) => node.unsynced) ? "Not known: this replica has not reached its master." : "");
+
 // Whether a queue is known not to exist, once all servers have been searched.
 export function isGone(key) {
   const row = rows.get(key);
-  return row ? Boolean(row.gone) : Boolean(state.head?.whole);
+  return row ? Boolean(row.gone) : Boolean(state.head?.whole) && !unknown();
 }
 
 // Whether actions on this queue can be offered: a node that does not answer carries out none.

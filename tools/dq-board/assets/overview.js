@@ -53,7 +53,10 @@ export function overview(main) {
   function tell() {
     const { count = 0, queues = [], isWhole } = last ?? {};
     const others = Math.max(live.rows.size - count, 0);
-    put(title, count ? `${text.full(count)} ${count === 1 ? "queue needs" : "queues need"} a look` : isWhole ? "No queue needs a look" : looked(), count ? "warn" : isWhole ? "good" : "");
+    if (!count && live.unknown()) return put(title, "What needs a look is not known", "warn"), put(calm, live.unknown());
+    // Figures of a server in trouble may be old, or not all.
+    const isSure = live.state.head?.nodes.every((node) => !node.trouble);
+    put(title, count ? `${text.full(count)} ${count === 1 ? "queue needs" : "queues need"} a look` : isWhole ? "No queue needs a look" : looked(), count ? "warn" : isWhole && isSure ? "good" : "");
     put(calm, [count > queues.length && `${text.full(count - queues.length)} more of them stand first in the list below.`, isWhole ? others && `${text.full(others)} ${others === 1 ? "is" : "are"} calm.` : count && `${looked()}.`].filter(Boolean).join(" "));
   }
 
@@ -84,6 +87,7 @@ export function overview(main) {
   // A part of the chart has the most of its seconds: how many are ready now the stream says.
   function sumUp() {
     if (!last || !live.state.head) return;
+    if (live.unknown() && !live.rows.size) return put(told, live.unknown());
     const { delivered, failed, ready, known } = last;
     const now = live.state.head.jobs[1];
     const long = known.filter(Boolean).length * PART_MS;

@@ -7,30 +7,32 @@ import { page } from "./columns.js";
 import { NAME } from "./found.js";
 import * as rules from "./rules.js";
 import { head, ofAll } from "./queue.js";
-import { jobLink, rowOf } from "./row.js";
+import { came, DELIVERED, isAllSkipped, jobLink, MISSED, rowOf } from "./row.js";
+import { oldest } from "./table.js";
 import { zone } from "./zone.js";
 
-// Among the totals of a queue.
-const MISSED = 8;
 const NONE = "No recurring jobs. DQ.ADD with EVERY or CRON adds one.";
 
 const ago = (instant) => text.until(instant, live.now());
 
 // The last run that the queue keeps. After a death there may have been successes that are not.
 function ended({ last, isLast }) {
-  const why = last.reason ? `: ${last.reason}` : "";
+  const why = last.reason ? `: ${text.telling(last.reason)}` : "";
   if (last.state === "dead") return !isLast ? `last death ${ago(last.at)}${why}` : `dead${why}, ${ago(last.at)}`;
   return `${last.state}${last.ran === null ? "" : `, ran for ${text.millis(last.ran)}`}, ${ago(last.at)}`;
 }
 
 // What else is known of its runs.
 function besides({ last, isLast, queue, rule, keeps, unsearched, failed, reason }) {
-  const missed = rule.grace === null ? 0 : rowOf(queue.key).totals[MISSED];
+  const row = rowOf(queue.key);
+  const missed = rule.grace === null ? 0 : row.totals[MISSED];
+  const skipped = missed && `${text.full(missed)} ${missed === 1 ? "run" : "runs"} of this queue skipped (GRACE)`;
+  if (!last && isAllSkipped(rule, row)) return `none was delivered; ${skipped}`;
   return [
     !last && unsearched && "not among the first 2,000 kept jobs",
     keeps === false ? `${last ? "" : "not known: "}successes are not kept (DONELEN, KEEP)` : !last && !unsearched ? "none is kept" : last?.state === "dead" && !isLast && "later successes may no longer be kept",
-    failed !== null && !(failed < last?.at) && `last failed attempt ${ago(failed)}${reason ? `: ${reason}` : ""}`,
-    missed && `${text.full(missed)} ${missed === 1 ? "run" : "runs"} of this queue skipped (GRACE)`,
+    failed !== null && !(failed < last?.at) && `last failed attempt ${ago(failed)}${reason ? `: ${text.telling(reason)}` : ""}`,
+    missed && (row.totals[DELIVERED] === 0 ? `${skipped}, none delivered since it came to this server` : skipped),
   ].filter(Boolean).join("; ");
 }
 
@@ -42,9 +44,15 @@ function outcome(cell, job) {
   put(cell.lastChild, last && more ? `; ${more}` : more, "quiet");
 }
 
-// The next run in words, and its instant; of the others only that.
-function runs(cell, { rule }) {
-  list(cell, rule.next.map((instant, index) => ({ instant, index })), (it) => it.instant, () => h("span", { class: "run" }), (run, { instant, index }) => put(run, index ? text.at(instant) : `${text.until(instant, live.now())}: ${text.at(instant)}`));
+// Of a run that waits for a worker since when, else when the next one is; of those that follow only the instants.
+const upcoming = ({ state, due, rule }) => (state === "ready" ? [due, ...rule.next] : rule.next);
+
+function runs(cell, job) {
+  const waits = job.state === "ready";
+  list(cell, upcoming(job).map((instant, index) => ({ instant, index })), (it) => it.instant, () => h("span", { class: "run" }), (run, { instant, index }) => {
+    const tone = waits && !index ? oldest(live.now() - instant)[1] : "";
+    put(run, index ? text.at(instant) : `${waits ? "due " : ""}${text.until(instant, live.now())}: ${text.at(instant)}`, tone);
+  });
 }
 
 export function recurring(main, about, env) {
@@ -61,14 +69,14 @@ export function recurring(main, about, env) {
   }
 
   const named = (job) => `${job.queue.key} ${job.id}`;
-  const next = { title: "Next runs", up: true, by: ({ rule }) => rule.next[0], fill: runs };
+  const next = { title: "Next runs", up: true, by: (job) => upcoming(job)[0], fill: runs };
   const shown = page("Recurring jobs", [
     ...(key ? [] : [{ title: "Queue", class: "fq", up: true, by: ({ queue }) => queue.name, make: ({ queue }) => putName(h("a", { href: `recurring?queue=${queue.key}` }), queue.name) }]),
     { ...NAME, make: (job) => jobLink(job.queue.key, job) },
     { title: "Rule", up: true, by: ({ rule }) => rule.text, show: ({ rule }) => rule.text },
     next,
     { title: "Last run", by: ({ last }) => last?.at, fill: outcome },
-    { title: "Runs", by: ({ rule }) => rule.runs, show: ({ rule }) => `${text.full(rule.runs)}${rule.times ? ` of ${text.full(rule.times)}` : ""}` },
+    { title: "Runs", by: ({ rule }) => rule.runs, show: ({ rule, queue }) => came(rule, rowOf(queue.key)) },
     { title: "State", up: true, by: (job) => job.state, fill: state },
   ], env, { key: named, letter: "r", usual: next });
   main.append(...shown.parts);

@@ -22,4 +22,17 @@ export function rowOf(key) {
   return { ...EMPTY, key, name: nameOf(key), missing: !live.rows.has(key), isRead: Boolean(live.rows.get(key)?.jobs) || live.isGone(key), ...live.rows.get(key) };
 }
 
+// Among the totals of a queue, which count since it came to this server.
+export const [DELIVERED, MISSED] = [1, 8];
+
+// Whether every run of the queue's only rule was skipped.
+export const isAllSkipped = ({ runs, grace }, { totals, recurring }) => grace > 0 && recurring === 1 && totals[DELIVERED] === 0 && runs > 0 && totals[MISSED] >= runs;
+
+// How many runs of a rule have come: the server counts skipped ones too.
+export function came(rule, row) {
+  const said = `${text.full(rule.runs)}${rule.times ? ` of ${text.full(rule.times)}` : ""}`;
+  if (!rule.grace || !rule.runs || !row.totals[MISSED]) return said;
+  return `${said} came, ${isAllSkipped(rule, row) ? "all skipped" : "skipped ones among them"} (GRACE)`;
+}
+
 export const jobLink = (key, { id, name }) => putName(h("a", { href: `job?queue=${key}&id=${id}` }), name);

@@ -146,7 +146,7 @@ export function table(main, about, env) {
     if (!live.state.head) return;
     order = sorted.order(named(filter));
     shown.fill(order);
-    if (live.isRead()) FIGURES.forEach(([, show], index) => show(live.state.head, tiles[index]));
+    if (live.isRead() && !(live.unknown() && !live.rows.size)) FIGURES.forEach(([, show], index) => show(live.state.head, tiles[index]));
     attribute(grid, "aria-rowcount", order.length + 1);
     const searching = live.state.head.nodes.some((node) => !node.complete && !node.down);
     const known = live.rows.size;
@@ -254,6 +254,7 @@ function fill(line, row, index, shown) {
 function nothing(known, searching) {
   if (known > 0) return "No queue name contains this text.";
   if (live.state.head.nodes.some((node) => node.down || (node.trouble && !node.module))) return "There is nothing to show.";
+  if (live.unknown()) return live.unknown();
   return searching ? "Searching for queues." : "There are no queues yet. The first DQ.ADD creates one.";
 }
 

@@ -116,6 +116,12 @@ export function jobs(number) {
   return number === 1 ? "1 job" : `${full(number)} jobs`;
 }
 
+// Of a reason of several lines the one that tells what happened: of a Python traceback the last, else the first.
+export function telling(reason) {
+  const lines = reason.split("\n").filter((line) => line.trim());
+  return (reason.startsWith("Traceback") ? lines.at(-1) : lines[0]) ?? reason;
+}
+
 // Makes control characters and what changes the direction of writing visible. Line breaks stay.
 const UNFIT = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
 export const visible = (text) => text.replace(UNFIT, escaped);

@@ -7,7 +7,16 @@ import * as text from "./text.js";
 
 const STATES = ["dead", "reserved", "ready", "delayed", "blocked", "done"];
 const sum = (values) => values.reduce((all, value) => all + value, 0);
-const counted = (counts) => Object.entries(counts).filter(([state]) => state !== "done").map(([state, count]) => `${text.full(count)} ${state}`).join(", ");
+const counted = (counts) => ["done", ...Object.keys(counts).filter((state) => state !== "done")].filter((state) => counts[state]).map((state) => `${text.full(counts[state])} ${state}`).join(", ");
+const LEFT = STATES.filter((state) => !["dead", "done"].includes(state));
+
+// Of done jobs only those are known that others were told to wait for: a share of all is said only where all are known.
+function far({ layers, known }) {
+  const of = (...states) => sum(layers.flatMap(({ counts }) => states.map((state) => counts[state] ?? 0)));
+  const [all, done, dead] = [sum(layers.map(({ jobs }) => jobs.length)), of("done"), of("dead")];
+  if (known) return { said: `${text.full(done)} of ${text.full(all)} done`, share: all ? done / all : 0 };
+  return { said: `${text.full(of(...LEFT))} left${dead ? `, ${text.full(dead)} dead` : ""}, at least ${text.full(done)} done`, share: null };
+}
 
 // Of a batch of which done jobs may be gone. Without the right to DQ.LEN it is not known how many are left.
 function left({ left, done }) {
@@ -35,10 +44,10 @@ export function whole(main, about, env) {
   }, { every: 30_000 });
 
   function show(answer) {
-    const all = sum(answer.layers.map((layer) => layer.jobs.length));
-    const done = sum(answer.layers.map((layer) => layer.counts.done ?? 0));
-    put(told, `${text.full(done)} of ${text.full(all)} done${answer.batches.length ? ", without the jobs of groups" : ""}${answer.part ? ", as far as the board has looked" : ""}.`);
-    bar.value = all ? done / all : 0;
+    const { said, share } = far(answer);
+    put(told, `${said}${answer.batches.length ? ", without the jobs of groups" : ""}${answer.part ? ", as far as the board has looked" : ""}.`);
+    bar.hidden = share === null;
+    bar.value = share ?? 0;
     list(batches, answer.batches, (it) => `${it.id} ${it.then.id}`, batch, (line, it) => {
       const bar = line.querySelector("progress");
       bar.hidden = !it.known || it.left === null;
@@ -63,10 +72,9 @@ export function whole(main, about, env) {
   }
 
   function fill(element, { index, jobs, counts }) {
-    const rest = counted(counts);
-    put(element.firstChild, `Layer ${index + 1}: ${text.full(counts.done ?? 0)} of ${text.full(jobs.length)} done${rest ? `, ${rest}` : ""}`, counts.dead ? "bad" : "");
+    put(element.firstChild, `Layer ${index + 1}: ${counted(counts)}`, counts.dead ? "bad" : "");
     list(element.lastChild, jobs, (job) => job.id, (job) => h("li", {}, h("a", { href: `job?queue=${key}&id=${job.id}`, "aria-current": job.id === about.id ? "true" : undefined }, job.name), " ", h("span", {})),
-      (line, job) => put(line.lastChild, job.state, TONES[job.state] ?? ""));
+      (line, job) => put(line.lastChild, job.cause ? `${job.state}: ${job.cause.name} is dead` : job.state, TONES[job.state] ?? ""));
   }
 
   return { update() {}, close: followed.stop };

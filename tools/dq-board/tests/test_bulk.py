@@ -169,6 +169,9 @@ class Bulk(BoardTest):
         page.locator("tbody a").click()
         page.get_by_role("button", name="Move").click()
         page.get_by_label("To the queue").fill("other")
+        # Only a script moves a job: it is told on request.
+        expect(page.get_by_text("The script that is sent")).to_be_visible()
+        expect(page.get_by_label("In redis-cli")).to_be_hidden()
         page.get_by_role("button", name="Move it").click()
         expect(page.locator("#said")).to_have_text("Moved.")
         after = dict(client.execute_command("DQ.GET", "other", "job\0\xff"))

@@ -112,9 +112,18 @@ class Life(BoardTest):
         for it, said in zip(told, [shown, f"attempt failed for good: {shown}", "attempt failed: one\ntwo"], strict=True):
             expect(it).to_be_visible()
             self.assertEqual(it.inner_text(), said)
-        # In a list each stands in one line, and the lines are told where it is pointed at.
+        # In a list the line that tells them apart stands, and all lines are told where it is pointed at.
         page.goto(board.url + "jobs?queue=0:q&state=dead")
         expect(page.locator("tbody td").last).to_have_attribute("title", shown)
+        expect(page.locator("tbody td").last).to_have_text("ValueError: \\n \\x1b[31m")
+        chip = page.get_by_role("navigation", name="Reasons").get_by_role("link")
+        expect(chip).to_have_text("ValueError: \\n \\x1b[31m1")
+        chip.click()
+        expect(page.locator("tbody td").last).to_have_text("ValueError: \\n \\x1b[31m")
+        client.execute_command("DQ.ADD", "q", "c", "x")
+        client.execute_command("DQ.NACK", "q", "c", "TOKEN", self.take(client, "c"), "FATAL", "REASON", "Error: no\n    at run (worker.js:7:1)")
+        page.goto(board.url + "jobs?queue=0:q&state=dead")
+        expect(page.locator("tbody td").last).to_have_text("Error: no")
         # One that outlasts the death of another is told of it.
         page.goto(board.url + "job?queue=0:q&id=b")
         expect(page.locator("tbody td.o1")).to_have_text("dead")

@@ -5,7 +5,7 @@ import re
 import signal
 
 from playwright.sync_api import expect
-from support import HOSTILE, HOUR, BoardTest, ask, calls, cell, die, wait_until
+from support import HOSTILE, HOUR, BoardTest, ask, calls, cell, die, micros, wait_until
 
 
 class Overview(BoardTest):
@@ -185,6 +185,29 @@ class Overview(BoardTest):
         ]:
             line = page.locator("tbody tr").filter(has=page.get_by_role("link", name=id, exact=True))
             expect(line.locator(".r3")).to_have_text(re.compile(f"^{said}$"))
+        self.assertEqual(page.wrong, [])
+
+    def test_runs_that_are_overdue_or_were_all_skipped(self):
+        server = self.server()
+        say = server.client.execute_command
+        say("DQ.ADD", "late", "beat", "x", "EVERY", HOUR, "AT", micros(server.client) // 1000 - HOUR // 6)
+        say("DQ.ADD", "skips", "beat", "x", "EVERY", HOUR, "DELAY", 0, "GRACE", 1)
+        wait_until("it is skipped", lambda: dict(say("DQ.STATS", "skips"))[b"missed"] == 1)
+        page = self.window()
+        board = self.board(server)
+        page.goto(board.url + "recurring?queue=0:late")
+        expect(page.locator(".r2 .run").first).to_have_text(re.compile(r"^due 1\d min( \d+ s)? ago: "))
+        expect(page.locator(".r2 .run").first).to_have_attribute("data-tone", "bad")
+        expect(page.locator(".r2 .run")).to_have_count(4)
+        page.goto(board.url + "recurring?queue=0:skips")
+        expect(page.locator("td.r3")).to_have_text("none was delivered; 1 run of this queue skipped (GRACE)")
+        expect(page.locator("td.r4")).to_have_text("1 came, all skipped (GRACE)")
+        page.locator("td.r0 a").click()
+        expect(page.locator(".facts.wide")).to_contain_text("Runs so far1 came, all skipped (GRACE)")
+        # Others may have been skipped.
+        say("DQ.ADD", "skips", "other", "x", "EVERY", HOUR, "DELAY", HOUR)
+        page.goto(board.url + "recurring?queue=0:skips")
+        expect(page.locator("td.r4").first).to_have_text("1 came, skipped ones among them (GRACE)")
         self.assertEqual(page.wrong, [])
 
     def test_recurring_jobs_of_all_queues(self):

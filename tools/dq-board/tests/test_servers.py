@@ -112,6 +112,24 @@ class Servers(BoardTest):
         expect(page.locator("#trouble")).to_be_hidden()
         self.assertEqual(page.wrong, [])
 
+    def test_of_a_replica_that_never_reached_its_master_nothing_is_known(self):
+        replica = self.server("--replicaof", "127.0.0.1", str(free_port()))
+        page = self.window()
+        board = self.board(replica)
+        said = "Not known: this replica has not reached its master."
+        page.goto(board.url)
+        expect(page.locator("#trouble")).to_contain_text("has not reached its master")
+        expect(page.locator(".empty")).to_have_text(said)
+        needs = page.get_by_label("What needs a look")
+        expect(needs.locator("h2")).to_have_text("What needs a look is not known")
+        expect(page.locator("main [data-tone=good]")).to_have_count(0)
+        expect(page.locator(".tile dd").first).to_have_text("–")
+        for place in ["job?queue=0:q&id=a", "jobs?queue=0:q&state=dead", "recurring?queue=0:q"]:
+            page.goto(board.url + place)
+            expect(page.locator(".empty")).to_have_text(said)
+            expect(page.get_by_text("no such queue")).to_have_count(0)
+        self.assertEqual(page.wrong, [])
+
     def test_all_masters_of_a_cluster_as_one(self):
         nodes = self.cluster(2)
         nodes[0].client.execute_command("DQ.ADD", "bar", "job", "x")

@@ -1,6 +1,7 @@
 //! The jobs around one as columns: to its left the jobs it is after, to its right the jobs after it.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 /// Jobs of a column that are shown one by one; the others are counted by state.
 const SHOWN: usize = 10;
@@ -76,6 +77,56 @@ const ORDER: [&str; 8] = [
     "dead", "reserved", "ready", "delayed", "blocked", "done", "gone", "unknown",
 ];
 
+/// Where jobs stand of which some beginnings are not known: `forward` is the longest known way to each, in an order in
+/// which each job comes after all it is after. A done job no longer says what it was after: it stands beside the others
+/// that its waiters wait for, and what is after such jobs alone follows them.
+fn stages<'a>(
+    order: &[&'a Id],
+    edges: &'a Edges,
+    is_done: impl Fn(&Id) -> bool,
+) -> HashMap<&'a Id, usize> {
+    let there: HashSet<&Id> = order.iter().copied().collect();
+    let around = |ids: &'a [Id]| ids.iter().filter(|it| there.contains(it));
+    let longest = |wanted: &HashMap<&'a Id, usize>| {
+        let mut levels: HashMap<&'a Id, usize> = HashMap::new();
+        for &id in order {
+            let least = around(edges.before(id)).map(|it| levels[it] + 1).max();
+            let own = wanted.get(id).copied().unwrap_or_default();
+            levels.insert(id, own.max(least.unwrap_or_default()));
+        }
+        levels
+    };
+    let forward = longest(&HashMap::new());
+    let mut adrift: HashSet<&Id> = HashSet::new();
+    for &id in order {
+        let mut before = around(edges.before(id)).peekable();
+        let is_adrift = match before.peek() {
+            None => is_done(id),
+            Some(_) => before.all(|it| adrift.contains(it)),
+        };
+        if is_adrift {
+            adrift.insert(id);
+        }
+    }
+    let fixed = order.iter().copied().filter(|id| !adrift.contains(id));
+    let mut next: VecDeque<&'a Id> = fixed.collect();
+    let mut placed: HashMap<&'a Id, usize> = next.iter().map(|id| (*id, forward[id])).collect();
+    while let Some(id) = next.pop_front() {
+        let level = placed[id];
+        let beside = around(edges.before(id)).filter_map(|it| placed.get(it).copied());
+        let beside = beside.min().unwrap_or(level.saturating_sub(1));
+        let before = around(edges.before(id)).map(|it| (it, beside));
+        let behind = around(edges.behind(id)).map(|it| (it, level + 1));
+        for (it, level) in before.chain(behind) {
+            if let Entry::Vacant(free) = placed.entry(it) {
+                free.insert(level);
+                next.push_back(it);
+            }
+        }
+    }
+    longest(&placed)
+}
+
 /// These jobs as layers: each comes after all that it is after. In a layer the failed branch comes first: what is dead,
 /// then what is after it.
 pub fn layers(ids: &[Id], edges: &Edges, state: impl Fn(&Id) -> String) -> Vec<Vec<Id>> {
@@ -90,38 +141,41 @@ pub fn layers(ids: &[Id], edges: &Edges, state: impl Fn(&Id) -> String) -> Vec<V
     let mut missing: HashMap<&Id, usize> = ids.iter().map(|id| (id, before(id))).collect();
     let dead = ids.iter().filter(|id| state(id) == "dead");
     let mut failed: HashSet<&Id> = dead.collect();
-    let mut layers = Vec::new();
-    let mut layer: Vec<&Id> = ids.iter().filter(|id| missing[id] == 0).collect();
-    while !layer.is_empty() {
-        let mut next = Vec::new();
-        for id in &layer {
-            for behind in edges.behind(id).iter().filter(|it| there.contains(it)) {
-                if failed.contains(id) {
-                    failed.insert(behind);
-                }
-                let Some(left) = missing.get_mut(behind) else {
-                    continue;
-                };
-                *left -= 1;
-                if *left == 0 {
-                    next.push(behind);
-                }
+    let mut order: Vec<&Id> = ids.iter().filter(|id| missing[id] == 0).collect();
+    let mut at = 0;
+    while let Some(&id) = order.get(at) {
+        at += 1;
+        for behind in edges.behind(id).iter().filter(|it| there.contains(it)) {
+            if failed.contains(id) {
+                failed.insert(behind);
+            }
+            let Some(left) = missing.get_mut(behind) else {
+                continue;
+            };
+            *left -= 1;
+            if *left == 0 {
+                order.push(behind);
             }
         }
-        let place = |id: &&Id| {
-            let state = state(id);
-            let place = ORDER.iter().position(|it| *it == state);
-            (
-                place != Some(0),
-                !failed.contains(id),
-                place.unwrap_or(ORDER.len()),
-                (*id).clone(),
-            )
-        };
-        layer.sort_by_cached_key(place);
-        layers.push(layer.into_iter().cloned().collect());
-        layer = next;
     }
+    let mut layers: BTreeMap<usize, Vec<Id>> = BTreeMap::new();
+    for (id, level) in stages(&order, edges, |id| state(id) == "done") {
+        layers.entry(level).or_default().push(id.clone());
+    }
+    let place = |id: &Id| {
+        let state = state(id);
+        let place = ORDER.iter().position(|it| *it == state);
+        (
+            place != Some(0),
+            !failed.contains(id),
+            place.unwrap_or(ORDER.len()),
+            id.clone(),
+        )
+    };
+    let mut layers: Vec<Vec<Id>> = layers.into_values().collect();
+    layers
+        .iter_mut()
+        .for_each(|layer| layer.sort_by_cached_key(place));
     layers
 }
 
@@ -203,6 +257,37 @@ mod tests {
             super::layers(&ids, &edges, |_| String::new()),
             Vec::<Vec<Id>>::new()
         );
+    }
+
+    #[test]
+    fn done_jobs_stand_beside_those_of_their_stage() {
+        // Each job of a stage is after two of the one before; what done jobs were after is not known any more.
+        let (stages, wide) = (5, 20);
+        let name = |stage: usize, number: usize| id(&format!("{stage}-{:02}", number % wide));
+        let is_done = |it: &Id| (it[0] == b'0' && it[2] > b'0') || (it[0] == b'1' && it[2] > b'0');
+        let mut edges = Edges::default();
+        let mut ids = Vec::new();
+        for (stage, number) in (0..stages).flat_map(|it| (0..wide).map(move |of| (it, of))) {
+            let own = name(stage, number);
+            if stage > 0 && !is_done(&own) {
+                edges.add(&name(stage - 1, number), &own);
+                edges.add(&name(stage - 1, number + 1), &own);
+            }
+            ids.push(own);
+        }
+        let known = |it: &Id| !edges.before(it).is_empty() || !edges.behind(it).is_empty();
+        ids.retain(known);
+        let state = |it: &Id| if is_done(it) { "done" } else { "blocked" }.to_owned();
+        for (stage, layer) in layers(&ids, &edges, state).iter().enumerate() {
+            for it in layer {
+                assert_eq!(
+                    usize::from(it[0] - b'0'),
+                    stage,
+                    "{}",
+                    String::from_utf8_lossy(it)
+                );
+            }
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ const NONE: &str = "(no reason)";
 
 pub fn of(reason: Option<&[u8]>) -> String {
     reason.map_or(NONE.to_owned(), |reason| {
-        pattern(&unnamed(&escape::line(reason)))
+        pattern(&unnamed(&escape::text(reason)))
     })
 }
 

@@ -443,6 +443,9 @@ async fn told(site: &Site, visitor: &Visitor, body: &Bytes) -> Result<Value, Fai
     }
     let act = asked.act()?;
     let sent = act.for_cli(&key);
+    if act.is_script() {
+        return Ok(json!({ "commands": "", "script": sent }));
+    }
     let Some(ask) = act.ask_command(&key.name) else {
         return Ok(json!({ "commands": sent }));
     };

@@ -531,6 +531,7 @@ impl State {
                 "role": info.map(|info| &info.role),
                 "down": node.down,
                 "trouble": node.trouble,
+                "unsynced": info.is_some_and(|info| info.is_unsynced()),
                 "complete": node.complete,
                 "module": info.is_some_and(|info| info.dq.is_some()),
             })

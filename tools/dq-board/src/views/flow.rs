@@ -11,7 +11,7 @@ use super::walk::{walk_on, Reading};
 use crate::board::Board;
 use crate::core::failure::Failure;
 use crate::core::filter::Filter;
-use crate::core::flow::{columns, Column, Edges, Id, LEVELS};
+use crate::core::flow::{columns, layers, Column, Edges, Id, LEVELS};
 use crate::core::question::Question;
 use crate::core::wire;
 
@@ -23,6 +23,8 @@ const READ_MAX: usize = 1000;
 pub struct Known {
     pub edges: Edges,
     states: HashMap<Id, String>,
+    /// Those that a death holds back.
+    outlasting: HashSet<Id>,
     /// There were too many jobs to read these.
     unread: HashSet<Id>,
 }
@@ -30,7 +32,10 @@ pub struct Known {
 impl Known {
     pub fn add(&mut self, job: &Job) {
         self.states.insert(job.id.clone(), job.state.clone());
-        if let Some(After::Jobs { ids, .. }) = &job.after {
+        if let Some(After::Jobs { ids, on_dead }) = &job.after {
+            if on_dead == "wait" {
+                self.outlasting.insert(job.id.clone());
+            }
             for id in ids {
                 self.edges.add(id, &job.id);
             }
@@ -43,6 +48,22 @@ impl Known {
                 state.or_insert_with(|| outcome.clone());
             }
         }
+    }
+
+    /// Which of these blocked jobs, in an order in which each comes after all it is after, are held back by which dead job.
+    pub fn causes<'a>(&'a self, ids: impl Iterator<Item = &'a Id>) -> HashMap<&'a Id, &'a Id> {
+        let mut causes: HashMap<&Id, &Id> = HashMap::new();
+        for id in ids.filter(|id| self.state(id) == "blocked") {
+            let is_held = self.outlasting.contains(id);
+            let of = |it: &'a Id| match causes.get(it) {
+                Some(cause) => Some(*cause),
+                None => (is_held && self.state(it) == "dead").then_some(it),
+            };
+            if let Some(cause) = self.edges.before(id).iter().find_map(of) {
+                causes.insert(id, cause);
+            }
+        }
+        causes
     }
 
     pub fn state(&self, id: &Id) -> String {
@@ -68,9 +89,15 @@ pub async fn flow(board: &Arc<Board>, question: Question) -> Result<Json, Failur
     let walked = walk_on(board, &question, &filter, each).await?;
     let columns = columns(&job.id, &known.edges, |id| known.state(id));
     let edges = shown_edges(&columns, &known.edges);
+    let before = columns.iter().filter(|column| column.level <= 0);
+    let before: Vec<Id> = before.flat_map(|column| column.shown.clone()).collect();
+    let ordered = layers(&before, &known.edges, |id| known.state(id)).concat();
+    let cause = known.causes(ordered.iter());
+    let cause = cause.get(&job.id).map(|id| wire::named(id));
     let columns = columns.iter().map(|column| shown(column, &known));
     let columns: Vec<Json> = columns.collect();
-    Ok(json!({ "columns": columns, "edges": edges, "part": walked.more.is_some() }))
+    let part = walked.more.is_some();
+    Ok(json!({ "columns": columns, "edges": edges, "cause": cause, "part": part }))
 }
 
 /// Follows what the job is after, from job to job.

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
+use dq_watch::model::row::Row;
+use dq_watch::model::stats::ACKED;
 use dq_watch::read::detail::{After, Job, Settings, State};
 use dq_watch::read::reply;
 use dq_watch::text::escape;
@@ -68,11 +70,15 @@ pub async fn whole(board: &Arc<Board>, question: Question) -> Result<Json, Failu
     }
     let ids = connected(board, &question, &mut seen, &mut is_part).await?;
     let layers = layers(&ids, &seen.known.edges, |id| seen.known.state(id));
+    let causes = seen.known.causes(layers.iter().flatten());
     let shown = layers.iter().map(|layer| {
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
         let job = |id: &Id| {
             let mut shown = wire::named(id);
             shown["state"] = seen.known.state(id).into();
+            if let Some(cause) = causes.get(id) {
+                shown["cause"] = wire::named(cause);
+            }
             shown
         };
         for id in layer {
@@ -81,8 +87,20 @@ pub async fn whole(board: &Arc<Board>, question: Question) -> Result<Json, Failu
         json!({ "jobs": layer.iter().map(job).collect::<Vec<_>>(), "counts": counts })
     });
     let shown: Vec<Json> = shown.collect();
-    let batches = batches(board, &question, &seen, &ids).await?;
-    Ok(json!({ "layers": shown, "batches": batches, "part": is_part }))
+    let (batches, kept) = batches(board, &question, &seen, &ids).await?;
+    let count = |state| {
+        ids.iter()
+            .filter(|id| seen.known.state(id) == state)
+            .count()
+    };
+    let done = count("done");
+    // Every job that has ever been acked is one of these, and still there.
+    let acked = |row: &Row| row.stats.as_ref().map_or(0, |it| it.totals[ACKED]);
+    let acked = board.reader.of_row(&question.key, acked);
+    let is_all = kept == Some(done as i64) && acked == Some(done as u64);
+    // What has not ended says all that it is after, so without done and dead jobs no other belongs to the flow.
+    let known = is_all || done + count("dead") == 0;
+    Ok(json!({ "layers": shown, "batches": batches, "known": known, "part": is_part }))
 }
 
 /// The job and all that are connected with it.
@@ -122,13 +140,14 @@ async fn connected(
     Ok(ids)
 }
 
-/// The groups that jobs of the flow wait for, each with the job that comes after it.
+/// The groups that jobs of the flow wait for, each with the job that comes after it; and how many done jobs the queue
+/// has, if it has kept all of them.
 async fn batches(
     board: &Arc<Board>,
     question: &Question,
     seen: &Seen,
     ids: &[Id],
-) -> Result<Vec<Json>, Failure> {
+) -> Result<(Vec<Json>, Option<i64>), Failure> {
     let waits = ids
         .iter()
         .filter_map(|id| Some((id, seen.after_group.get(id)?)));
@@ -150,7 +169,8 @@ async fn batches(
     let asked = of_queue.into_iter().chain(gets);
     let values = board.connections.ask(key.clone(), asked.collect()).await?;
     let (of_queue, values) = values.split_at(2);
-    let is_kept = is_all_kept(reply::settings(&of_queue[0]), reply::int(&of_queue[1]));
+    let done = reply::int(&of_queue[1]);
+    let is_kept = is_all_kept(reply::settings(&of_queue[0]), done);
     let batch = |((id, group), values): (&(&Id, &Vec<u8>), &[redis::Value])| {
         let parts = |value| reply::array(value).unwrap_or_default();
         let count = |value| {
@@ -170,7 +190,8 @@ async fn batches(
             "known": is_known,
         })
     };
-    Ok(waits.iter().zip(values.chunks(3)).map(batch).collect())
+    let batches = waits.iter().zip(values.chunks(3)).map(batch).collect();
+    Ok((batches, done.filter(|_| is_kept)))
 }
 
 /// Whether every job that was done is still there: nothing but their number limits them, and that not yet.

@@ -44,6 +44,12 @@ pub struct DqInfo {
 }
 
 impl ServerInfo {
+    /// Whether it is a replica that has not reached its master since it started: what it lacks may be there. In a cluster
+    /// the masters report the queues.
+    pub fn is_unsynced(&self) -> bool {
+        !self.cluster && matches!(self.lost_master, Some((_, None)))
+    }
+
     pub fn parse(text: &str) -> ServerInfo {
         let fields: HashMap<&str, &str> = text
             .lines()
@@ -278,6 +284,12 @@ mod tests {
         };
         assert_eq!(lost("7"), Some(("a:1".to_owned(), Some(7))));
         assert_eq!(lost("-1"), Some(("a:1".to_owned(), None)), "never had it");
+        let of = |lost_master| ServerInfo {
+            lost_master,
+            ..ServerInfo::default()
+        };
+        let unsynced = ["7", "-1"].map(|down| of(lost(down)).is_unsynced());
+        assert_eq!(unsynced, [false, true]);
         let plain = ServerInfo::parse("redis_version:7.0.15\r\n");
         assert_eq!((plain.version.as_str(), plain.dq), ("Redis 7.0.15", None));
     }

@@ -220,6 +220,12 @@ impl Act {
         cli::in_db(key.db, lines)
     }
 
+    /// Whether only a script can do it.
+    pub fn is_script(&self) -> bool {
+        let of_jobs = |what| matches!(what, &OnJob::Move { .. });
+        matches!(self, Act::OnJobs { what, .. } if of_jobs(what))
+    }
+
     /// Asks for the command that a script makes of a job, without carrying it out. None: what is sent says it itself.
     pub fn ask_command(&self, key: &[u8]) -> Option<redis::Cmd> {
         match self {

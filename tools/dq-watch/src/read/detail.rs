@@ -181,6 +181,9 @@ impl Detail {
             Part::Job(id) => reply::job(value, IN_VIEW).map(|mut job| {
                 let why = values.get(2..).map(|it| why::read(it, Of::Job(id), None));
                 job.why = why.and_then(Result::ok).flatten();
+                if let (Some(why), Some(After::Group(name))) = (&mut job.why, &job.after) {
+                    why.awaited = Some(name.clone());
+                }
                 // Without DQ.NEXT (older modules, users who may not call it) the next runs are left out.
                 let next = values.get(1).and_then(reply::instants);
                 if let (Some(rule), Some(next)) = (&mut job.rule, next) {

@@ -117,6 +117,7 @@ pub fn read(
     Ok(Some(Why {
         reasons: reasons(value).collect(),
         is_of_job: matches!(of, Of::Job(_)),
+        awaited: None,
         is_busy: are_owned(more),
         first_lease_ms: first.and_then(|jobs| jobs.first()?.at_ms),
         held: (held.collect(), more.len()),
@@ -145,6 +146,18 @@ mod tests {
             Value::Array(vec![bulk(code), maybe(number), maybe(until)])
         };
         Value::Array(reasons.iter().map(of).collect())
+    }
+
+    #[test]
+    fn the_group_is_named_and_a_lease_that_is_long_over_has_ended() {
+        let read = |reason| read(&[explained(&[reason])], Of::Job(b"a"), None);
+        let mut why = read(("blocked", 1, -1)).unwrap().expect("something");
+        assert_eq!(why.line(0), "it waits for one other job");
+        why.awaited = Some(b"g\x1b".to_vec());
+        assert_eq!(why.line(0), "it waits for the group g\\x1b");
+        let why = read(("reserved", -1, 40_000)).unwrap().expect("something");
+        let said = "a worker has it, its lease ended 1 min ago, and the server has not said more";
+        assert_eq!(why.line(100_000), said);
     }
 
     fn line(reasons: &[(&str, i64, i64)], of: Of<'_>) -> String {

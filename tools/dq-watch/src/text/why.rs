@@ -18,6 +18,8 @@ pub struct Reason {
 pub struct Why {
     pub reasons: Vec<Reason>,
     pub is_of_job: bool,
+    /// The group that the job waits for.
+    pub awaited: Option<Vec<u8>>,
     /// Clients that are not asking at this instant take jobs all the same: they have some, or were delivered some lately.
     pub is_busy: bool,
     pub groupmax: u64,
@@ -115,6 +117,10 @@ impl Why {
     fn of_job(&self, reason: &Reason, now_ms: i64) -> String {
         match reason.code.as_str() {
             "idle" if self.is_busy => "it could be delivered; all workers are busy".to_owned(),
+            "blocked" if self.awaited.is_some() => {
+                let group = self.awaited.as_deref().unwrap_or_default();
+                format!("it waits for the group {}", escape::name(group))
+            }
             _ => of_job(reason, now_ms),
         }
     }
@@ -130,8 +136,12 @@ fn of_job(reason: &Reason, now_ms: i64) -> String {
     match reason.code.as_str() {
         "done" => "it is done".to_owned(),
         "dead" => "it is dead, until it is kicked".to_owned(),
-        "reserved" => format!("a worker has it{}", with("its lease ends")),
-        "blocked" if number == 1 => "it waits for one other job, or for a group".to_owned(),
+        "reserved" => {
+            let lease = reason.until_ms.map(|at| lease(at, now_ms));
+            let lease = lease.map_or(String::new(), |it| format!(", its lease {it}"));
+            format!("a worker has it{lease}")
+        }
+        "blocked" if number == 1 => "it waits for one other job".to_owned(),
         "blocked" => format!("it waits for {} other jobs", units::full(number)),
         "signal" => format!("it waits for a signal{}", with("and goes on without it")),
         "delayed" => format!("it is due {}", at.unwrap_or_default()),
@@ -196,8 +206,21 @@ fn paused(reason: &Reason, now_ms: i64) -> String {
 
 fn next_lease(at: Option<i64>, now_ms: i64, before: &str) -> String {
     at.map_or(String::new(), |at| {
-        format!("{before}the next lease ends {}", until(at, now_ms))
+        format!("{before}the next lease {}", lease(at, now_ms))
     })
+}
+
+/// Leases end within moments: that one of a replica has ended it only hears of its master.
+const SILENT_MS: i64 = 5000;
+
+fn lease(at_ms: i64, now_ms: i64) -> String {
+    match now_ms.saturating_sub(at_ms) {
+        past if past < SILENT_MS => format!("ends {}", until(at_ms, now_ms)),
+        past => format!(
+            "ended {} ago, and the server has not said more",
+            units::spaced(&units::millis(past as u64))
+        ),
+    }
 }
 
 fn until(at_ms: i64, now_ms: i64) -> String {
