@@ -146,11 +146,11 @@ export function job(main, about, env) {
     }
     gone.hidden = Boolean(last);
     body.hidden = !last;
-    put(gone, live.unknown() || "This job no longer exists: it was acknowledged or deleted, or it expired.");
     update();
   }
 
   function update() {
+    put(gone, live.unknown() || "This job no longer exists: it was acknowledged or deleted, or it expired.");
     put(mark, last?.state ?? "", TONES[last?.state] ?? "");
     offer();
     if (!last) return;

@@ -117,7 +117,7 @@ class Life(BoardTest):
         expect(page.locator("tbody td").last).to_have_attribute("title", shown)
         expect(page.locator("tbody td").last).to_have_text("ValueError: \\n \\x1b[31m")
         chip = page.get_by_role("navigation", name="Reasons").get_by_role("link")
-        expect(chip).to_have_text("ValueError: \\n \\x1b[31m1")
+        expect(chip).to_have_text("ValueError: \\n \\x1b[#1")
         chip.click()
         expect(page.locator("tbody td").last).to_have_text("ValueError: \\n \\x1b[31m")
         client.execute_command("DQ.ADD", "q", "c", "x")

@@ -110,6 +110,17 @@ fn stages<'a>(
     }
     let fixed = order.iter().copied().filter(|id| !adrift.contains(id));
     let mut next: VecDeque<&'a Id> = fixed.collect();
+    if next.is_empty() {
+        // The longest way is the best that is known.
+        let mut left: HashMap<&Id, usize> = HashMap::new();
+        for &id in order.iter().rev() {
+            let most = around(edges.behind(id)).map(|it| left[it] + 1).max();
+            left.insert(id, most.unwrap_or_default());
+        }
+        let long = |id: &&'a Id| forward[*id] + left[*id];
+        let most = order.iter().map(long).max();
+        next.extend(order.iter().copied().filter(|id| Some(long(id)) == most));
+    }
     let mut placed: HashMap<&'a Id, usize> = next.iter().map(|id| (*id, forward[id])).collect();
     while let Some(id) = next.pop_front() {
         let level = placed[id];
