@@ -104,8 +104,9 @@ export function forecast(parent, key, about, remember, limits) {
   };
 }
 
-// What the queue's limits leave of so many workers. Groups are taken for equally busy: with fewer it is less.
-function limited(workers, ms, { set, row }) {
+// What the queue's limits leave of so many workers, and what holds it now. Groups are taken for equally busy: with fewer
+// it is less.
+function limited(workers, ms, { set, hold, row }) {
   const most = [[workers / ms, ""]];
   const number = text.full;
   if (set?.maxreserved) most.push([set.maxreserved / ms, `, as MAXRESERVED ${number(set.maxreserved)} allows`]);
@@ -114,7 +115,8 @@ function limited(workers, ms, { set, row }) {
   if (set?.grouprate[0] && row.groups) most.push([(set.grouprate[0] / set.grouprate[1]) * row.groups, `, at best, as GROUPRATE ${set.grouprate.map(number).join(" in ")} ms allows`]);
   const [perMs, why] = most.reduce((least, it) => (it[0] < least[0] ? it : least));
   const paused = row.paused < 0 ? Infinity : row.paused ? Math.max(row.paused - live.now(), 0) : 0;
-  return { perMs, why, paused };
+  const opens = hold?.until ? Math.max(hold.until - live.now(), 0) : 0;
+  return { perMs, why, hold, from: Math.max(paused, opens) };
 }
 
 const OTHERWISE = { workers: 4, ms: 100 };
@@ -139,7 +141,8 @@ function workers(about, changed) {
       const own = typed.workers !== null || typed.ms !== null;
       put(measured, own ? "" : answer.measured ? "(as measured)" : answer.unseen ? "(assumed: no job was seen reserved, as with NOACK)" : "(assumed: nothing was measured yet)");
       // Whoever types a number asks what would be.
-      return { ...limited(of("workers"), of("ms"), limits), isAsked: own || answer.asked !== false, row: limits.row };
+      const hold = own && limits.hold?.idle ? null : limits.hold;
+      return { ...limited(of("workers"), of("ms"), { ...limits, hold }), isAsked: own || answer.asked !== false, isKnown: own || Boolean(answer.measured), row: limits.row };
     },
   };
 }

@@ -26,8 +26,8 @@ export function layout(answer, width) {
 }
 
 // `looked`: zoom or range, whether the scale is logarithmic, what is pointed at and selected; `perMs`: jobs that the
-// workers do per ms, what limits them, and for how long the queue is paused.
-export function shape(answer, width, looked, { perMs, why, paused, isAsked, row }) {
+// workers do per ms, what limits them, what holds the queue now, and in how many ms it goes on.
+export function shape(answer, width, looked, { perMs, why, hold, from, isAsked, isKnown, row }) {
   const { dues, each, past } = answer;
   const place = layout(answer, width);
   // Jobs due already are drawn at now, if that is in the chart.
@@ -37,9 +37,10 @@ export function shape(answer, width, looked, { perMs, why, paused, isAsked, row 
   const scaled = axis(cut ? others : Math.max(others, ready, 1), looked.log);
   const level = leveled(scaled);
   const span = dues.length * each;
-  const result = drained(ready, dues, span, perMs, paused);
+  const result = drained(ready, dues, span, perMs, from);
   const total = ready + sum(dues);
-  const view = { answer, looked, perMs, why, paused, isAsked, row, ...place, ready, cut, scaled, level, span, line: perMs * each, result, total };
+  const flows = isKnown && isAsked && (!hold || hold.until);
+  const view = { answer, looked, perMs, why, hold, from, isAsked, isKnown, flows, row, ...place, ready, cut, scaled, level, span, line: isKnown ? perMs * each : 0, result, total };
   const summary = summed(view);
   return {
     paths: paths(view),
@@ -51,7 +52,7 @@ export function shape(answer, width, looked, { perMs, why, paused, isAsked, row 
 }
 
 function paths(view) {
-  const { answer, looked, width, gap, bar, right, middle, ready, scaled, level, span, line, result, total } = view;
+  const { answer, looked, width, gap, bar, right, middle, ready, scaled, level, span, line, flows, result, total } = view;
   const { dues, past } = answer;
   const { pointed, drag } = looked;
   const x = right + (result.done / span) * (width - right);
@@ -64,8 +65,8 @@ function paths(view) {
     lines: [0, ...scaled.lines].map((value) => `M0 ${level(value)}H${width}`).join(""),
     late: lateness(view),
     unseen: answer.known.map((known, index) => (known || past[index] ? "" : `M${(index * bar).toFixed(1)} ${HEAD}h${(bar + 0.5).toFixed(1)}V${FLOOR}h${(-bar - 0.5).toFixed(1)}z`)).join(""),
-    capacity: dues.length && line <= scaled.top ? `M${right} ${level(line)}H${width}` : "",
-    end: gap && total && result.done > 0 && result.done < span ? `M${x} ${HEAD}V${FLOOR}` : "",
+    capacity: dues.length && line && line <= scaled.top ? `M${right} ${level(line)}H${width}` : "",
+    end: gap && total && flows && result.done > 0 && result.done < span ? `M${x} ${HEAD}V${FLOOR}` : "",
     cursor: pointed === null ? "" : `M${(pointed < past.length ? 0 : gap) + (pointed + 0.5) * bar} ${HEAD - 8}V${FLOOR}`,
     shift: answer.shifts.map((it) => shiftAt(view, it)).filter((part) => part < past.length).map((part) => `M${(part * bar).toFixed(1)} ${HEAD - 10}V${FLOOR}`).join(""),
     picked: drag ? `M${drag[0]} ${HEAD}H${drag[1]}V${FLOOR}H${drag[0]}z` : "",
@@ -162,7 +163,7 @@ function partTold(view, index) {
   const begin = from + index * each;
   const near = Math.min(reach(view), each * (each < 60_000 ? 5 : 20));
   const times = `${range ? text.at(begin) : text.short(begin, near)} to ${text.short(begin + each, near)}`;
-  if (index >= past.length) return `${times}: ${text.jobs(dues[index - past.length])} due, of ${text.count(Math.round(line))} that the workers can handle`;
+  if (index >= past.length) return `${times}: ${text.jobs(dues[index - past.length])} due${line ? `, of ${text.count(Math.round(line))} that the workers can handle` : ""}`;
   const failures = Math.round(failed?.[index] ?? 0);
   const died = failures ? `, ${text.full(failures)} failed` : "";
   const lateBy = late?.[index] ? `, 99 % at most ${text.micros(late[index])} late` : "";
@@ -187,13 +188,17 @@ function summed(view) {
   return `${start}: ${delivered}. The next ${zoom}: ${due}.${shifts}`;
 }
 
-function sentence({ answer: { now }, perMs, why, paused, isAsked, row, span, total, result: { done, left, longest } }) {
+function sentence({ answer: { now }, perMs, why, hold, from, isAsked, isKnown, row, span, total, result: { done, left, longest } }) {
   if (!total) return "there is nothing to do.";
-  if (paused === Infinity) return "the queue is paused: nothing is delivered until it is resumed.";
+  if (from === Infinity) return "the queue is paused: nothing is delivered until it is resumed.";
   if (!isAsked) return `no client asks for jobs${row.jobs[2] ? ` (${text.full(row.jobs[2])} reserved)` : ""}: nothing is delivered until one does.`;
+  const waited = row.oldest ? ` The oldest job has waited for ${text.millis(row.oldest)}.` : "";
+  if (hold && !hold.until) return `not while ${hold.words}.${waited}`;
+  if (hold && !isKnown) return `not before ${text.at(hold.until)}, as ${hold.words}.${waited}`;
+  if (!isKnown) return `how long this takes is not known: enter the number of workers and the time of a job.${waited}`;
   const rate = `${text.rate(perMs * 1000)} a second${why}`;
   if (left > 0) return `${rate}: not enough. This peak is cleared by ${text.at(now + done)}, ${text.millis(done - span)} after its end.`;
-  const most = Math.max(longest, row.oldest ?? 0);
+  const most = Math.max(longest, row.oldest ? row.oldest + from : 0);
   const wait = most < 1000 ? "no job waits longer than a second" : `the longest wait is ${text.millis(most)}`;
   return `${rate}: this peak is cleared by ${text.at(now + done)}; ${wait}.`;
 }

@@ -193,6 +193,20 @@ class Pages(BoardTest):
             expect(verdict).to_contain_text(said)
         client.execute_command("DQ.PAUSE", "q")
         expect(verdict).to_have_text("the queue is paused: nothing is delivered until it is resumed.")
+        client.execute_command("DQ.CFGSET", "held", "GROUPMAX", 1)
+        for number in range(6):
+            client.execute_command("DQ.ADD", "held", f"job-{number}", "x", "GROUP", f"g{number % 2}", "AT", int(time.time() * 1000) - 241_000)
+        client.execute_command("DQ.POP", "held", "COUNT", 2, "TTR", HOUR)
+        page.goto(page.url.replace("queue=0:q&workers=10&ms=1000", "queue=0:held"))
+        expect(verdict).to_contain_text("not while their groups are at GROUPMAX 1. The oldest job has waited for 4 min")
+        expect(page.locator(".legend .end")).to_be_hidden()
+        client.execute_command("DQ.CFGSET", "held", "GROUPMAX", 0, "MAXRESERVED", 2)
+        expect(verdict).to_contain_text("not while 2 jobs are reserved, as many as MAXRESERVED allows.")
+        client.execute_command("DQ.CFGSET", "held", "MAXRESERVED", 0)
+        client.execute_command("DQ.POP", "held", "NOACK")
+        client.execute_command("DQ.CFGSET", "held", "RATE", 1, HOUR)
+        client.execute_command("DQ.POP", "held", "NOACK")
+        expect(verdict).to_contain_text("as RATE is used up.")
         self.assertEqual(page.wrong, [])
 
     def test_queues_in_trouble_come_first_those_with_late_jobs_before_others(self):
@@ -293,7 +307,7 @@ class Pages(BoardTest):
         self.assertGreater(max(late or 0 for late in answer["late"]), 0)
         page.goto(again.url + "queue?queue=0:q")
         expect(page.locator(".readout")).to_contain_text("30 jobs delivered")
-        expect(page.locator(".legend li:visible")).to_have_text(["delivered", "failed", "lateness, 99 %", "already due", "unknown", "all done"])
+        expect(page.locator(".legend li:visible")).to_have_text(["delivered", "failed", "lateness, 99 %", "already due", "unknown"])
         # A file of another board, or of another program, is not overwritten.
         self.assertIn("--store", self.refused("-p", str(server.port), *options))
         again.close()

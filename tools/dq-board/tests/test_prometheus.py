@@ -79,7 +79,7 @@ class FromPrometheus(BoardTest):
         page.goto(board.url + "queue?queue=0:we%22ird%5Cq")
         readout = page.locator(".readout")
         expect(readout).to_have_text(re.compile(r"[1-9][\d,]* jobs? delivered\. The next hour: 1 job due"))
-        expect(page.locator(".legend li:visible")).to_have_text(["delivered", "failed", "lateness, 99 %", "due", "unknown", "all done"])
+        expect(page.locator(".legend li:visible")).to_have_text(["delivered", "failed", "lateness, 99 %", "due", "unknown"])
         expect(page.locator("path.past")).to_have_attribute("d", re.compile("^M.*z"))
         expect(page.locator("path.late")).to_have_attribute("d", re.compile("^M"))
         page.get_by_role("img").focus()

@@ -228,7 +228,7 @@ class Scale(BoardTest):
         worker = redis.Redis(port=server.port, single_connection_client=True)
         worker.execute_command("DQ.POP", "q", "TTR", HOUR)
         client.execute_command("DQ.ADD", "q", "another", "x")
-        expect(verdict).to_contain_text("a second: this peak is cleared by")
+        expect(verdict).to_contain_text("not while all workers are busy. The oldest job has waited for")
         # Another board has not seen the delivery, but the worker is connected: all say so.
         board = self.board(server)
         scale = lambda: json.loads(ask(board.url + "api/scale?queue=q&per=10")[2])["attended"]  # noqa: E731
@@ -236,7 +236,7 @@ class Scale(BoardTest):
         first.goto(board.url)
         page.goto(board.url + "queue?queue=0:q")
         expect(page.locator(".why")).to_have_text("1 job is ready; all workers are busy")
-        expect(verdict).to_contain_text("a second: this peak is cleared by")
+        expect(verdict).to_contain_text("not while all workers are busy")
         expect(first.locator(".needy li")).to_contain_text("1 job is ready; all workers are busy")
         wait_until("the queue is read", scale)
         # The lease outlives it.
@@ -251,6 +251,24 @@ class Scale(BoardTest):
         expect(page.locator(".why")).to_have_text("1 job is ready; all workers are busy")
         wait_until("the delivery is seen", scale)
         self.assertEqual(page.wrong + first.wrong, [])
+
+    def test_what_crashed_workers_left_comes_before_trifles(self):
+        server = self.server()
+        ago = lambda seconds: int(time.time() * 1000) - seconds * 1000  # noqa: E731
+        for number in range(20):
+            server.client.execute_command("DQ.ADD", "crashed", f"job-{number}", "x", "AT", ago(900))
+        server.client.execute_command("DQ.ADD", "trifle", "job", "x", "AT", ago(90))
+        worker = redis.Redis(port=server.port, single_connection_client=True)
+        worker.execute_command("DQ.POP", "crashed", "COUNT", 3, "TTR", HOUR)
+        worker.close()
+        board = self.board(server)
+        overview = lambda: [it["name"] for it in json.loads(ask(board.url + "api/look/overview")[2])["queues"]]  # noqa: E731
+        wait_until("both are read", lambda: len(overview()) == 2)
+        self.assertEqual(overview(), ["crashed", "trifle"])
+        # The list has them in that order, too.
+        page = self.window()
+        page.goto(board.url)
+        expect(page.locator("[data-line] a")).to_have_text(["crashed", "trifle"])
 
     def test_the_workers_are_those_that_were_measured(self):
         server = self.server()

@@ -163,6 +163,7 @@ class Trouble(BoardTest):
             expect(page.locator("#trouble")).to_have_text(f"127.0.0.1:{server.port} cannot be read: {why}. Nothing has been read; reconnecting.")
             expect(page.get_by_role("heading", name="No queue can be read")).to_be_visible()
             expect(page.locator(".figures > dl > dd:first-of-type")).to_have_text(["–"] * 6)
+            expect(page.locator(".readout")).to_have_text("What was delivered is not known.")
             page.goto(board.url + "queue?queue=0:q")
             expect(page.locator(".figures > dl > dd:first-of-type")).to_have_text(["–"] * 6)
             expect(page.locator(".queue-head .badge")).to_have_text("")

@@ -546,6 +546,7 @@ mod tests {
                     (Some(2_000_000), 5 + slow),
                     (None, 5 + slow),
                 ],
+                lateness_max_us: 1_700_000,
                 ..Stats::default()
             };
             stats.totals[MISSED] = missed;
@@ -558,9 +559,9 @@ mod tests {
             (30, told(2, 1)),
         ];
         let expected = [
-            (4, Lateness, Firing, 2_000_000),
+            (4, Lateness, Firing, 1_700_000),
             (4, Missed, Firing, 1),
-            (30, Lateness, Resolved, 2_000_000),
+            (30, Lateness, Resolved, 1_700_000),
             (30, Missed, Resolved, 1),
         ];
         assert_eq!(said(rules(), "q", readings), expected);

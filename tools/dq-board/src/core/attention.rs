@@ -2,7 +2,6 @@
 
 use std::time::Instant;
 
-use dq_watch::model::lateness::Late;
 use dq_watch::model::row::Row;
 use dq_watch::model::stats::{DEAD, READY, RESERVED};
 use dq_watch::text::{escape, units};
@@ -28,6 +27,8 @@ pub struct Signs {
     /// How long the oldest ready job has waited, whether clients take jobs, and whether the queue is paused.
     waits_ms: Option<u64>,
     is_asked: bool,
+    /// Whether the figures alone tell that: only the server knows whose the leases are.
+    is_told: bool,
     is_paused: bool,
     late_us: Option<u64>,
 }
@@ -47,17 +48,15 @@ impl Signs {
         let refused = refused.map(|why| escape::line(why.as_bytes()));
         let down = is_down.then(|| "its server cannot be reached".to_owned());
         let oldest = row.stats.as_ref().and_then(|it| it.oldest_ready_ms);
-        let late = row.percentile(0.99, now);
-        let late = late.map(|it| match it {
-            Late::AtMost(us) | Late::Over(us) => us,
-        });
+        let late = row.surely_over(0.99, now);
         let is_paused = row.is_paused();
         Signs {
             silent: refused.or(down),
             dead: row.jobs(DEAD),
             ready: row.jobs(READY),
             waits_ms: oldest.filter(|ms| *ms >= OLD_MS || (is_paused && row.jobs(READY) > 0)),
-            is_asked: row.is_asked() || row.jobs(RESERVED) > 0,
+            is_asked: row.is_attended() != Some(false),
+            is_told: row.is_asked() || row.jobs(RESERVED) == 0,
             is_paused,
             late_us: late.filter(|us| *us >= LATE_US),
         }
@@ -97,6 +96,17 @@ impl Signs {
     pub fn weight(&self) -> f64 {
         let (class, weight) = self.rank(Day::default());
         f64::from(class) + (weight as f64 + 1.0).log2() / 65.0
+    }
+
+    /// Whether it must be asked whose leases these are, as the rank depends on it.
+    pub fn asks(&self) -> bool {
+        let is_far = self.waits_ms.is_some_and(|ms| ms >= MUCH * OLD_MS);
+        self.silent.is_none() && !self.is_paused && !self.is_told && is_far
+    }
+
+    /// With what the server says about that.
+    pub fn with(self, is_asked: bool) -> Signs {
+        Signs { is_asked, ..self }
     }
 
     /// Whether DQ.EXPLAIN can say more.

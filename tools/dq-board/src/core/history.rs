@@ -36,7 +36,7 @@ impl Slot {
             acked: grown(ACKED),
             failed: grown(NACKED) + grown(TIMED_OUT),
             died: grown(DIED),
-            late_us: late(&old.1, &new.lateness),
+            late_us: late(&old.1, &new.lateness).min(new.lateness_max_us),
         }
     }
 
@@ -162,6 +162,7 @@ mod tests {
     fn slots_are_what_grew() {
         let mut stats = Stats {
             lateness: vec![(Some(10), 90), (Some(500), 100), (None, 100)],
+            lateness_max_us: 400,
             ..Stats::default()
         };
         let old = (stats.totals, stats.lateness.clone());
@@ -170,13 +171,13 @@ mod tests {
         stats.totals[TIMED_OUT] = 1;
         stats.lateness = vec![(Some(10), 90), (Some(500), 110), (None, 110)];
         let slot = Slot::between(&old, &stats);
-        assert_eq!((slot.delivered, slot.failed, slot.late_us), (10, 3, 500));
+        assert_eq!((slot.delivered, slot.failed, slot.late_us), (10, 3, 400));
         let mut before = old;
         before.0[DELIVERED] = 99;
         let anew = Slot::between(&before, &stats);
         assert_eq!(anew.delivered, 10, "the server began anew");
         let sum = slot.and(anew);
-        assert_eq!((sum.delivered, sum.late_us), (20, 500));
+        assert_eq!((sum.delivered, sum.late_us), (20, 400));
     }
 
     #[test]

@@ -274,10 +274,18 @@ impl Reader {
     }
 
     /// What its row says of a queue. None: it has not been read yet.
-    pub fn of_row<T>(&self, key: &QueueKey, of: fn(&Row) -> T) -> Option<T> {
+    pub fn of_row<T>(&self, key: &QueueKey, of: impl FnOnce(&Row) -> T) -> Option<T> {
         let state = self.state();
         let row = state.servers.board.row(key)?;
         row.stats.as_ref().map(|_| of(row))
+    }
+
+    /// Whether a client that is connected has one of the queue's reserved jobs: the server was asked.
+    pub fn owned(&self, key: &QueueKey, is_owned: bool) {
+        let mut state = self.state();
+        if let Some(row) = state.servers.board.row_mut(key) {
+            row.owned = Some(is_owned);
+        }
     }
 
     pub fn measured(&self, key: &QueueKey) -> Option<Measured> {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use dq_watch::model::row::Row;
+use dq_watch::model::stats::RESERVED;
 use dq_watch::model::QueueKey;
 use dq_watch::read::detail::{Detail, Found, Part};
 use dq_watch::read::{reply, why};
@@ -51,25 +52,28 @@ pub async fn settings(board: &Arc<Board>, key: &QueueKey) -> Result<Json, Failur
     })
 }
 
-/// Whether clients take a queue's jobs: some wait for them, were delivered some lately, or have some and are connected.
-/// None: it has not been read yet.
+/// Whether clients take a queue's jobs. What is not known yet, or may have changed, the server is asked. None: it has not
+/// been read yet.
 pub async fn attended(board: &Arc<Board>, key: &QueueKey) -> Result<Option<bool>, Failure> {
     let is_asked = board.reader.of_row(key, Row::is_asked);
-    if is_asked != Some(false) {
+    let has_leases = board.reader.of_row(key, |row| row.jobs(RESERVED) > 0);
+    if is_asked != Some(false) || has_leases != Some(true) {
         return Ok(is_asked);
     }
     let ask = |commands| board.connections.ask(key.clone(), commands);
     let peeked = ask(vec![why::first(&key.name, "RESERVED")]).await?;
     let owners = why::owners(&key.name, &peeked[0]);
-    Ok(Some(why::are_owned(&ask(owners).await?)))
+    let is_owned = why::are_owned(&ask(owners).await?);
+    board.reader.owned(key, is_owned);
+    Ok(Some(is_owned))
 }
 
-/// The words for what DQ.EXPLAIN says, to which the readings before may add that workers are busy.
+/// What DQ.EXPLAIN says, with what the readings before add.
+pub fn explained(board: &Arc<Board>, key: &QueueKey, why: &Why) -> Why {
+    let explained = board.reader.of_row(key, |row| row.explained(why));
+    explained.unwrap_or_else(|| why.clone())
+}
+
 pub fn told(board: &Arc<Board>, key: &QueueKey, why: &Why) -> String {
-    let is_busy = why.is_busy || board.reader.of_row(key, Row::is_asked) == Some(true);
-    let why = Why {
-        is_busy,
-        ..why.clone()
-    };
-    why.line(board.reader.server_ms())
+    explained(board, key, why).line(board.reader.server_ms())
 }

@@ -46,18 +46,23 @@ pub async fn groups(board: &Arc<Board>, question: Question) -> Result<Json, Fail
             .map(|it| shares::read(it).unwrap_or_default())
             .collect(),
     };
-    let busy = all
+    let turns = |group: &Group, own: &Share| match group.waiting + group.reserved {
+        0 => None,
+        _ => (own.paused == 0).then(|| own.weight.unwrap_or(1)),
+    };
+    let all_turns = all
         .iter()
         .zip(&own)
-        .filter(|(group, _)| group.waiting + group.reserved > 0);
-    let weights: u64 = busy.map(|(_, own)| own.weight.unwrap_or(1)).sum();
+        .filter_map(|(group, own)| turns(group, own));
+    let weights: u64 = all_turns.sum();
     let sample = sample(board, &question).await?;
     let shown = all.iter().zip(&own).map(|(group, own)| {
         let mut shown = wire::group(group, own);
         let (oldest, dead) = sample.of.get(&group.name).copied().unwrap_or_default();
         (shown["oldest"], shown["dead"]) = (oldest.into(), dead.into());
-        if is_whole && question.bytes("set").is_empty() && group.waiting + group.reserved > 0 {
-            shown["share"] = (own.weight.unwrap_or(1) as f64 / weights.max(1) as f64).into();
+        let share = turns(group, own).filter(|_| is_whole && question.bytes("set").is_empty());
+        if let Some(weight) = share {
+            shown["share"] = (weight as f64 / weights.max(1) as f64).into();
         }
         shown
     });

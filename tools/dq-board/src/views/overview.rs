@@ -9,7 +9,7 @@ use dq_watch::read::reply;
 use futures_util::future::join_all;
 use serde_json::{json, Value as Json};
 
-use super::asked::{about, detail, told};
+use super::asked::{about, attended, detail, told};
 use super::forecast::whole;
 use crate::board::Board;
 use crate::core::attention::{usual, Day, Signs};
@@ -31,6 +31,8 @@ const DIED: usize = 100;
 pub async fn overview(board: &Arc<Board>) -> Result<Json, Failure> {
     let (closer, count, several) = board.reader.signs(CLOSER);
     let others = count - closer.len();
+    let closer = closer.into_iter().map(|it| asked(board, it));
+    let closer = join_all(closer).await;
     let days = join_all(closer.iter().map(|(key, signs)| day(board, key, signs))).await;
     let mut needy: Vec<_> = closer.iter().zip(days).collect();
     needy.retain(|((_, signs), day)| !signs.reasons(*day).is_empty());
@@ -72,6 +74,15 @@ fn shifts(board: &Arc<Board>) -> Vec<Json> {
     let hour = all.filter(|it| ago(it.from_ms) < HOUR_MS);
     let shown = hour.map(|it| json!({ "ago": ago(it.from_ms), "came": it.came, "went": it.went }));
     shown.collect()
+}
+
+/// The signs, with whether the clients that have its jobs are connected. A user who may not ask is shown the rest.
+async fn asked(board: &Arc<Board>, (key, signs): (QueueKey, Signs)) -> (QueueKey, Signs) {
+    if !signs.asks() {
+        return (key, signs);
+    }
+    let is_asked = attended(board, &key).await.ok().flatten();
+    (key, signs.with(is_asked.unwrap_or(true)))
 }
 
 /// What a queue did in the last day. A user who may not ask when its dead jobs died is shown all of them.

@@ -13,7 +13,6 @@ use dq_watch::model::lateness::Histogram;
 use dq_watch::model::row::Row;
 use dq_watch::model::stats::{Stats, TOTALS};
 use dq_watch::read::detail::Settings;
-use dq_watch::text::why::Why;
 use dq_watch::text::{escape, units};
 
 pub fn draw(frame: &mut Frame, area: Rect, app: &App, view: &QueueView, theme: Theme) {
@@ -29,12 +28,7 @@ pub fn draw(frame: &mut Frame, area: Rect, app: &App, view: &QueueView, theme: T
     };
     let area = match &view.settings.as_ref().and_then(|it| it.why.as_ref()) {
         Some(why) => {
-            let is_busy = why.is_busy || row.is_asked();
-            let why = Why {
-                is_busy,
-                ..(*why).clone()
-            };
-            let text = format!(" {}", why.line(app.now().server_ms));
+            let text = format!(" {}", row.explained(why).line(app.now().server_ms));
             let text = escape::fit(&text, area.width.into());
             let [line, rest] =
                 Layout::vertical([Constraint::Length(1), Constraint::Fill(1)]).areas(area);

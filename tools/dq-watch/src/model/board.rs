@@ -39,6 +39,10 @@ impl Board {
         self.rows.get(key)
     }
 
+    pub fn row_mut(&mut self, key: &QueueKey) -> Option<&mut Row> {
+        self.rows.get_mut(key)
+    }
+
     pub fn rows(&self) -> impl Iterator<Item = &Row> {
         self.rows.values()
     }

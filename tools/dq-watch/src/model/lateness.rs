@@ -42,16 +42,20 @@ impl Histogram {
 
     /// The bound below which `share` (0 to 1) of the deliveries lies; None without deliveries.
     pub fn percentile(&self, share: f64) -> Option<Late> {
+        let (over, at_most) = self.bounds(share)?;
+        Some(at_most.map_or(Late::Over(over), Late::AtMost))
+    }
+
+    /// The bounds of the bucket in which this percentile lies: it is later than the first, and not later than the second.
+    pub fn bounds(&self, share: f64) -> Option<(u64, Option<u64>)> {
         let count = self.count();
         let rank = ((count as f64 * share).ceil() as u64).clamp(1, count.max(1));
         let mut below = 0;
         let mut last_bound = 0;
         for &(bound, in_it) in &self.buckets {
             below += in_it;
-            match bound {
-                _ if in_it == 0 || below < rank => {}
-                Some(bound) => return Some(Late::AtMost(bound)),
-                None => return Some(Late::Over(last_bound)),
+            if in_it > 0 && below >= rank {
+                return Some((last_bound, bound));
             }
             last_bound = bound.unwrap_or(last_bound);
         }
@@ -79,6 +83,7 @@ mod tests {
         assert_eq!(between.percentile(0.98), Some(Late::AtMost(20)));
         assert_eq!(between.percentile(0.99), Some(Late::AtMost(50)));
         assert_eq!(between.percentile(1.0), Some(Late::AtMost(50)));
+        assert_eq!(between.bounds(0.99), Some((20, Some(50))));
         assert_eq!(Histogram::between(&new, &new).percentile(0.5), None);
     }
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use super::lateness::{Histogram, Late};
 use super::stats::{rates, Rates, Stats, ACKED, ADDED, DELIVERED, NACKED, RESERVED, TIMED_OUT};
 use super::QueueKey;
+use crate::text::why::Why;
 
 /// Values kept for the charts: at one reading a second the last four minutes.
 pub const HISTORY: usize = 240;
@@ -30,6 +31,8 @@ pub struct Row {
     pub gone: bool,
     /// The server's error, if it refuses to give figures.
     pub refusal: Option<String>,
+    /// Whether a client that is connected had one of the reserved jobs, when that was last asked.
+    pub owned: Option<bool>,
 }
 
 /// Per second, at each reading.
@@ -89,6 +92,7 @@ impl Row {
             new_since: None,
             gone: false,
             refusal: None,
+            owned: None,
         }
     }
 
@@ -112,6 +116,9 @@ impl Row {
                 return;
             }
             self.rates = rates(&old.totals, &stats.totals, elapsed.as_secs_f64());
+            if self.rates[DELIVERED] > 0.0 {
+                self.owned = None;
+            }
             let intervals = elapsed.as_secs_f64() / interval.as_secs_f64();
             let bars = (intervals.round() as usize).max(1);
             // The bars hold what was counted, though no reading comes exactly in time.
@@ -152,11 +159,26 @@ impl Row {
 
     /// The lateness of the last deliveries; None if they are long ago.
     pub fn percentile(&self, share: f64, now: Instant) -> Option<Late> {
+        Some(match self.late(now)?.percentile(share)? {
+            Late::AtMost(us) => Late::AtMost(us.min(self.latest_us()?)),
+            over => over,
+        })
+    }
+
+    /// What this percentile of the last deliveries was surely later than.
+    pub fn surely_over(&self, share: f64, now: Instant) -> Option<u64> {
+        Some(self.late(now)?.bounds(share)?.0)
+    }
+
+    fn late(&self, now: Instant) -> Option<&Histogram> {
         let (histogram, at) = self.late.as_ref()?;
-        if now.saturating_duration_since(*at) > LATENESS_SHOWN {
-            return None;
-        }
-        histogram.percentile(share)
+        let is_new = now.saturating_duration_since(*at) <= LATENESS_SHOWN;
+        is_new.then_some(histogram)
+    }
+
+    /// No delivery was later.
+    fn latest_us(&self) -> Option<u64> {
+        self.stats.as_ref().map(|stats| stats.lateness_max_us)
     }
 
     /// By Little's law: the mean number of reserved jobs, and that number divided by the
@@ -197,6 +219,36 @@ impl Row {
         waits || delivered.any(|rate| *rate > 0.0)
     }
 
+    /// Whether clients take jobs: some wait, were delivered some lately, or have some and are connected. None: whether
+    /// those that have some are connected was not asked.
+    pub fn is_attended(&self) -> Option<bool> {
+        match self.jobs(RESERVED) {
+            _ if self.is_asked() => Some(true),
+            0 => Some(false),
+            _ => self.owned,
+        }
+    }
+
+    /// Whether the measured speed is still that of the workers: jobs were delivered no longer ago than about two of them
+    /// take.
+    pub fn is_flowing(&self) -> bool {
+        self.measured().is_some_and(|it| {
+            let bars = ((it.ms / 500.0) as usize).clamp(ASKED.1, HISTORY);
+            let mut last = self.history.delivered.0.iter().rev().take(bars);
+            last.any(|rate| *rate > 0.0)
+        })
+    }
+
+    /// What DQ.EXPLAIN says, with what the readings before add: who takes jobs without waiting for them.
+    pub fn explained(&self, why: &Why) -> Why {
+        let is_taken = self.is_asked();
+        Why {
+            is_busy: why.is_busy || (is_taken && self.jobs(RESERVED) > 0),
+            is_taken,
+            ..why.clone()
+        }
+    }
+
     pub fn jobs(&self, state: usize) -> u64 {
         self.stats.as_ref().map_or(0, |stats| stats.jobs[state])
     }
@@ -209,10 +261,12 @@ impl Row {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::why::Reason;
 
     fn stats(delivered: u64) -> Stats {
         let mut stats = Stats {
             lateness: vec![(Some(10), delivered), (None, delivered)],
+            lateness_max_us: 7,
             ..Stats::default()
         };
         stats.totals[DELIVERED] = delivered;
@@ -230,10 +284,12 @@ mod tests {
         assert_eq!(row.rates[DELIVERED], 10.0);
         assert_eq!(row.history.delivered.values(), [10.0; 3], "a bar a second");
         let late = |row: &Row, after: u32| row.percentile(0.5, start + after * second);
-        assert_eq!(late(&row, 3), Some(Late::AtMost(10)));
+        let most = "no delivery was later";
+        assert_eq!(late(&row, 3), Some(Late::AtMost(7)), "{most}");
+        assert_eq!(row.surely_over(0.5, start + 3 * second), Some(0));
         row.read(stats(130), start + 4 * second, second);
         assert_eq!(row.rates[DELIVERED], 0.0);
-        assert_eq!(late(&row, 4), Some(Late::AtMost(10)), "the last ones still");
+        assert_eq!(late(&row, 4), Some(Late::AtMost(7)), "the last ones still");
         assert_eq!(late(&row, 14), None, "too long ago");
         row.read(stats(137), start + second * 53 / 10, second);
         let last = row.history.delivered.values()[4];
@@ -273,6 +329,65 @@ mod tests {
         row.read(after(3), start + 3 * second, second);
         let (workers, ms) = (6, 400.0);
         assert_eq!(row.measured(), Some(Measured { workers, ms }));
+        assert!(!row.is_flowing(), "none was delivered");
+        let mut last = after(4);
+        last.totals[DELIVERED] = 1;
+        row.read(last.clone(), start + 4 * second, second);
+        assert!(row.is_flowing());
+        row.read(last, start + 60 * second, second);
+        assert!(row.measured().is_some() && !row.is_flowing(), "it stands");
+    }
+
+    #[test]
+    fn a_lease_says_that_someone_is_there_only_if_its_client_is() {
+        let (second, start) = (Duration::from_secs(1), Instant::now());
+        let mut row = Row::new(QueueKey::new(0, "q"), "node");
+        let reserved = |count: u64| {
+            let mut stats = stats(0);
+            stats.jobs[RESERVED] = count;
+            stats
+        };
+        row.read(reserved(0), start, second);
+        assert_eq!(row.is_attended(), Some(false));
+        row.read(reserved(3), start + second, second);
+        assert_eq!(row.is_attended(), None);
+        row.owned = Some(false);
+        row.read(reserved(3), start + 2 * second, second);
+        assert_eq!(row.is_attended(), Some(false));
+        let mut again = reserved(3);
+        again.totals[DELIVERED] = 1;
+        row.read(again, start + 3 * second, second);
+        assert_eq!((row.is_attended(), row.owned), (Some(true), None));
+    }
+
+    #[test]
+    fn who_takes_jobs_without_waiting_is_not_told_as_busy() {
+        let (second, start) = (Duration::from_secs(1), Instant::now());
+        let mut row = Row::new(QueueKey::new(0, "q"), "node");
+        let (code, number, until_ms) = ("idle".to_owned(), 4, None);
+        let idle = Why {
+            reasons: vec![Reason {
+                code,
+                number,
+                until_ms,
+            }],
+            ..Why::default()
+        };
+        let mut said = |at: u32, delivered: u64, reserved: u64| {
+            let mut stats = stats(delivered);
+            stats.jobs[RESERVED] = reserved;
+            row.read(stats, start + at * second, second);
+            row.explained(&idle).line(0)
+        };
+        assert_eq!(
+            said(0, 0, 0),
+            "4 jobs are ready, and no client asks for any"
+        );
+        assert_eq!(
+            said(1, 3, 0),
+            "4 jobs are ready; clients that do not wait took some lately"
+        );
+        assert_eq!(said(2, 3, 2), "4 jobs are ready; all workers are busy");
     }
 
     #[test]

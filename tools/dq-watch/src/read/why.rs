@@ -119,6 +119,7 @@ pub fn read(
         is_of_job: matches!(of, Of::Job(_)),
         awaited: None,
         is_busy: are_owned(more),
+        is_taken: false,
         first_lease_ms: first.and_then(|jobs| jobs.first()?.at_ms),
         held: (held.collect(), more.len()),
         groupmax,
@@ -195,6 +196,30 @@ mod tests {
         ] {
             assert_eq!(line(reasons, of), said);
         }
+    }
+
+    #[test]
+    fn what_holds_a_queue_is_known_in_a_few_words() {
+        let hold = |reasons: &[(&str, i64, i64)]| {
+            let why = read(&[explained(reasons)], Of::Queue, None).expect("no error");
+            let hold = why.expect("something").hold()?;
+            Some((hold.words, hold.until_ms))
+        };
+        let rate = ("rate", 10, 160_000);
+        let most = "2 jobs are reserved, as many as MAXRESERVED allows";
+        assert_eq!(hold(&[("paused", -1, -1), ("idle", 3, -1)]), None);
+        assert_eq!(
+            hold(&[rate]),
+            Some(("RATE is used up".to_owned(), Some(160_000)))
+        );
+        assert_eq!(
+            hold(&[rate, ("maxreserved", 2, -1)]),
+            Some((most.to_owned(), None))
+        );
+        assert_eq!(
+            hold(&[("groups", 78, 105_000)]),
+            Some(("their groups are held".to_owned(), None))
+        );
     }
 
     #[test]

@@ -4,6 +4,8 @@ use super::{escape, units};
 
 /// The server counts no more jobs before another one.
 const BEFORE_MAX: u64 = 1000;
+const BUSY: &str = "all workers are busy";
+const TAKEN: &str = "clients that do not wait";
 
 /// One thing that holds: as the server names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +15,16 @@ pub struct Reason {
     pub until_ms: Option<i64>,
 }
 
+/// What holds a queue, in a few words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hold {
+    pub words: String,
+    /// The instant at which the queue goes on.
+    pub until_ms: Option<i64>,
+    /// Nothing but that nobody asks at this moment.
+    pub is_idle: bool,
+}
+
 /// All that holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Why {
@@ -20,8 +32,10 @@ pub struct Why {
     pub is_of_job: bool,
     /// The group that the job waits for.
     pub awaited: Option<Vec<u8>>,
-    /// Clients that are not asking at this instant take jobs all the same: they have some, or were delivered some lately.
+    /// Clients that are not asking at this instant have jobs.
     pub is_busy: bool,
+    /// Some were delivered jobs lately.
+    pub is_taken: bool,
     pub groupmax: u64,
     pub grouprate: (u64, u64),
     pub first_lease_ms: Option<i64>,
@@ -41,6 +55,27 @@ impl Why {
             (true, false) => "clients wait, and are served at once".to_owned(),
             (false, _) => words.collect::<Vec<_>>().join("; "),
         }
+    }
+
+    /// What holds the queue, unless that is its pause: of several, one that time alone does not end.
+    pub fn hold(&self) -> Option<Hold> {
+        let hold = |reason: &Reason| {
+            let words = match reason.code.as_str() {
+                "maxreserved" => of_either(reason, 0),
+                "groups" => self.held_by_groups(reason.number).0,
+                "rate" => "RATE is used up".to_owned(),
+                "fill" => "clients wait for a full batch".to_owned(),
+                "idle" if self.is_busy => BUSY.to_owned(),
+                _ => return None,
+            };
+            Some(Hold {
+                words,
+                until_ms: reason.until_ms.filter(|_| reason.code == "rate"),
+                is_idle: reason.code == "idle",
+            })
+        };
+        let all = self.reasons.iter().filter_map(hold);
+        all.min_by_key(|it| it.until_ms.is_some())
     }
 
     fn of_queue(&self, reason: &Reason, now_ms: i64) -> String {
@@ -67,7 +102,8 @@ impl Why {
                 let lease = next_lease(lease, now_ms, "; ");
                 format!("{} ready; {held}{opens}{lease}", are(number))
             }
-            "idle" if self.is_busy => format!("{} ready; all workers are busy", are(number)),
+            "idle" if self.is_busy => format!("{} ready; {BUSY}", are(number)),
+            "idle" if self.is_taken => format!("{} ready; {TAKEN} took some lately", are(number)),
             "idle" => {
                 let lease = next_lease(self.first_lease_ms, now_ms, "; ");
                 format!("{} ready, and no client asks for any{lease}", are(number))
@@ -116,11 +152,12 @@ impl Why {
 
     fn of_job(&self, reason: &Reason, now_ms: i64) -> String {
         match reason.code.as_str() {
-            "idle" if self.is_busy => "it could be delivered; all workers are busy".to_owned(),
             "blocked" if self.awaited.is_some() => {
                 let group = self.awaited.as_deref().unwrap_or_default();
                 format!("it waits for the group {}", escape::name(group))
             }
+            "idle" if self.is_busy => format!("it could be delivered; {BUSY}"),
+            "idle" if self.is_taken => format!("it could be delivered; {TAKEN} took others lately"),
             _ => of_job(reason, now_ms),
         }
     }
