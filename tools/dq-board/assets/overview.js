@@ -36,7 +36,8 @@ export function overview(main) {
   let [isWhole, hellos] = [false, 0];
   let last = null;
   let shifted = "";
-  const followed = live.follow(async (signal) => ({ isWhole, ...(await live.look("overview", "", signal)) }), (answer, error) => {
+  // After a hello an equal answer is news.
+  const followed = live.follow(async (signal) => ({ isWhole, hellos, ...(await live.look("overview", "", signal)) }), (answer, error) => {
     put(wrong, error ?? "");
     if (answer) show(last = answer);
   }, { every: EVERY_MS });
