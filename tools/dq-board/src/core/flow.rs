@@ -275,7 +275,7 @@ mod tests {
         // Each job of a stage is after two of the one before; what done jobs were after is not known any more.
         let (stages, wide) = (5, 20);
         let name = |stage: usize, number: usize| id(&format!("{stage}-{:02}", number % wide));
-        let is_done = |it: &Id| (it[0] == b'0' && it[2] > b'0') || (it[0] == b'1' && it[2] > b'0');
+        let is_done = |it: &Id| matches!(it[0], b'0' | b'1') && it[2] > b'0';
         let mut edges = Edges::default();
         let mut ids = Vec::new();
         for (stage, number) in (0..stages).flat_map(|it| (0..wide).map(move |of| (it, of))) {

@@ -228,7 +228,7 @@ impl QueueView {
         self.refusal = None;
         match (found, &mut self.job) {
             (Found::Refused(error), _) => self.refusal = Some(error),
-            (Found::Settings(settings), _) => self.settings = Some(settings),
+            (Found::Settings(settings), _) => self.settings = Some(*settings),
             (Found::Job(job), Some(view)) => (view.job, view.gone) = (Some(*job), false),
             (Found::Nothing, Some(view)) => view.gone = true,
             (Found::Nothing, None) => self.settings = None,

@@ -183,7 +183,7 @@ fn answer(app: &mut App) {
     };
     let payload = [EVIL, b"\n", &[0xc3; 300]].concat();
     let found = match &detail.part {
-        Part::Settings => Found::Settings(Settings {
+        Part::Settings => Found::Settings(Box::new(Settings {
             ttr_ms: 60_000,
             rate: (10, 1000),
             groupmax: 5,
@@ -193,7 +193,7 @@ fn answer(app: &mut App) {
             donettl_ms: 3_600_000,
             why: Some(why(false)),
             ..Settings::default()
-        }),
+        })),
         Part::Job(id) => Found::Job(Box::new(full(id, "delayed"))),
         Part::Jobs {
             state, count, read, ..

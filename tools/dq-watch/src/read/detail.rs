@@ -88,7 +88,7 @@ pub struct Page {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Found {
-    Settings(Settings),
+    Settings(Box<Settings>),
     Jobs(Vec<PeekedJob>),
     /// With what was read of them, by id.
     Read(Vec<PeekedJob>, HashMap<Vec<u8>, Job>),
@@ -176,7 +176,7 @@ impl Detail {
             Part::Settings => reply::settings(value).map(|mut settings| {
                 let why = why::read(&values[1..], Of::Queue, Some(&settings));
                 settings.why = why.ok().flatten();
-                Found::Settings(settings)
+                Found::Settings(settings.into())
             }),
             Part::Job(id) => reply::job(value, IN_VIEW).map(|mut job| {
                 let why = values.get(2..).map(|it| why::read(it, Of::Job(id), None));

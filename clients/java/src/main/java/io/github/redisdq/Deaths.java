@@ -62,17 +62,17 @@ final class Deaths {
         }
 
         /** Since when a look counts that begins now by the server's clock, and by ours; at first since the worker started. */
-        void lookAt(long nowMs, long nowNs, long begunNs) {
+        void lookAt(long nowMs, long now, long begunNs) {
             if (fromMs < 0) {
-                fromMs = Math.max(0, nowMs - (nowNs - begunNs) / 1_000_000);
+                fromMs = Math.max(0, nowMs - (now - begunNs) / 1_000_000);
             } else {
-                long behindMs = beganMs + (nowNs - beganNs) / 1_000_000 - nowMs;
+                long behindMs = beganMs + (now - beganNs) / 1_000_000 - nowMs;
                 if (behindMs > SET_BACK_MS || nowMs < fromMs) { // after a failover: by this clock, the last look began earlier
                     fromMs = Math.max(0, Math.min(fromMs, beganMs - Math.max(0, behindMs)));
                 }
             }
             beganMs = nowMs;
-            beganNs = nowNs;
+            beganNs = now;
         }
 
         /** Forgets what is not looked for again. */
