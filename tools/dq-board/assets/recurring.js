@@ -13,6 +13,8 @@ import { zone } from "./zone.js";
 
 const NONE = "No recurring jobs. DQ.ADD with EVERY or CRON adds one.";
 
+const A_MINUTE = 60_000;
+
 const ago = (instant) => text.until(instant, live.now());
 
 // The last run that the queue keeps. After a death there may have been successes that are not.
@@ -69,7 +71,9 @@ export function recurring(main, about, env) {
   }
 
   const named = (job) => `${job.queue.key} ${job.id}`;
-  const next = { title: "Next runs", up: true, by: (job) => upcoming(job)[0], fill: runs };
+  // One that was just run stays where it is: the focus is in its line.
+  const first = (job) => upcoming(job)[job.state === "ready" && live.now() - job.due < A_MINUTE ? 1 : 0];
+  const next = { title: "Next runs", up: true, by: first, fill: runs };
   const shown = page("Recurring jobs", [
     ...(key ? [] : [{ title: "Queue", class: "fq", up: true, by: ({ queue }) => queue.name, make: ({ queue }) => putName(h("a", { href: `recurring?queue=${queue.key}` }), queue.name) }]),
     { ...NAME, make: (job) => jobLink(job.queue.key, job) },

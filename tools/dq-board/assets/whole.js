@@ -21,7 +21,7 @@ function far({ layers, known }) {
 // Of a batch of which done jobs may be gone. Without the right to DQ.LEN it is not known how many are left.
 function left({ left, done }) {
   const kept = done ? `${text.full(done)} done ${done === 1 ? "job is" : "jobs are"} still kept` : "none of its done jobs is kept";
-  return `${left === null ? "how many are left is unknown" : `${text.full(left)} left`} (${kept}: see DONELEN)`;
+  return `${left === null ? "how many are left is unknown" : `${text.full(left)} left`} (${kept}: see DONELEN and DONETTL)`;
 }
 
 export function whole(main, about, env) {

@@ -114,12 +114,12 @@ class Flow(BoardTest):
             expect(line).to_contain_text("then callback")
             return line.inner_text(), line.locator("progress").is_visible()
 
-        none = "(none of its done jobs is kept: see DONELEN)"
+        none = "(none of its done jobs is kept: see DONELEN and DONETTL)"
         status = page.locator("main").get_by_role("status")
         self.assertEqual(told("none", 11), (f"Group g 19 left {none}, then callback", False))
         self.assertEqual(told("dead", 11, dead=2), (f"Group g 17 left {none}, 2 dead, then callback", False))
-        self.assertEqual(told("few", 11, "DONELEN", 1), ("Group g 19 left (1 done job is still kept: see DONELEN), then callback", False))
-        self.assertEqual(told("ttl", 11, "DONETTL", HOUR), ("Group g 19 left (11 done jobs are still kept: see DONELEN), then callback", False))
+        self.assertEqual(told("few", 11, "DONELEN", 1), ("Group g 19 left (1 done job is still kept: see DONELEN and DONETTL), then callback", False))
+        self.assertEqual(told("ttl", 11, "DONETTL", HOUR), ("Group g 19 left (11 done jobs are still kept: see DONELEN and DONETTL), then callback", False))
         self.assertEqual(told("own", 11, "DONELEN", 99, keep=["KEEP", 0]), (f"Group g 19 left {none}, then callback", False))
         said, is_seen = told("all", 11, "DONELEN", 99, dead=1)
         expect(status).to_have_text("0 of 1 done, without the jobs of groups.")

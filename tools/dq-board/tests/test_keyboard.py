@@ -223,6 +223,7 @@ class Keyboard(BoardTest):
         page.goto(self.board(server).url + "queue?queue=0:order-timeouts")
         chart = page.get_by_role("img")
         expect(page.locator(".readout")).to_contain_text("jobs due")
+        page.get_by_label("workers at", exact=True).fill("100")
         self.tab_to(page, chart)
         self.press(page, "ArrowRight")
         expect(page.locator(".readout")).to_contain_text("that the workers can handle")

@@ -78,6 +78,7 @@ fn shop() -> App {
                 waiting_clients: waiting,
                 paused,
                 lateness_count: done,
+                lateness_max_us: late,
                 lateness: vec![(Some(late), done), (None, done)],
                 ..Stats::default()
             };

@@ -44,6 +44,7 @@ fn stats(delivered: u64) -> Stats {
         paused: -1,
         rate_used: 7,
         lateness_count: delivered,
+        lateness_max_us: 10,
         lateness: [10, 20, 50, 100]
             .map(|bound| (Some(bound), delivered))
             .into(),

@@ -243,7 +243,8 @@ impl Row {
     pub fn explained(&self, why: &Why) -> Why {
         let is_taken = self.is_asked();
         Why {
-            is_busy: why.is_busy || (is_taken && self.jobs(RESERVED) > 0),
+            is_busy: why.is_busy
+                || (is_taken && self.jobs(RESERVED) > 0 && self.owned != Some(false)),
             is_taken,
             ..why.clone()
         }
