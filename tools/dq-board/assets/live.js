@@ -27,6 +27,9 @@ export const downTold = (why) => (why.startsWith("the server refuses") ? why : "
 // Why nothing follows from what is not there, if so: a replica that has not reached its master may lack anything.
 export const unknown = () => (state.head?.nodes.some((node) => node.unsynced) ? "Not known: this replica has not reached its master." : "");
 
+// Why nothing is known of deliveries, if so.
+export const unseen = () => unknown() || (state.head?.nodes.some((node) => node.role === "slave") ? "What its master delivers is not seen on a replica." : "");
+
 // Whether a queue is known not to exist, once all servers have been searched.
 export function isGone(key) {
   const row = rows.get(key);

@@ -27,7 +27,7 @@ export function layout(answer, width) {
 
 // `looked`: zoom or range, whether the scale is logarithmic, what is pointed at and selected; `perMs`: jobs that the
 // workers do per ms, what limits them, what holds the queue now, and in how many ms it goes on.
-export function shape(answer, width, looked, { perMs, why, hold, from, isAsked, isKnown, row }) {
+export function shape(answer, width, looked, { perMs, why, hold, from, isAsked, isKnown, unseen, row }) {
   const { dues, each, past } = answer;
   const place = layout(answer, width);
   // Jobs due already are drawn at now, if that is in the chart.
@@ -40,7 +40,7 @@ export function shape(answer, width, looked, { perMs, why, hold, from, isAsked, 
   const result = drained(ready, dues, span, perMs, from);
   const total = ready + sum(dues);
   const flows = isKnown && isAsked && (!hold || hold.until);
-  const view = { answer, looked, perMs, why, hold, from, isAsked, isKnown, flows, row, ...place, ready, cut, scaled, level, span, line: isKnown ? perMs * each : 0, result, total };
+  const view = { answer, looked, perMs, why, hold, from, isAsked, isKnown, unseen, flows, row, ...place, ready, cut, scaled, level, span, line: isKnown ? perMs * each : 0, result, total };
   const summary = summed(view);
   return {
     paths: paths(view),
@@ -172,10 +172,10 @@ function partTold(view, index) {
 }
 
 function summed(view) {
-  const { answer: { past, dues, from, now, each, known, since, later }, looked: { range, zoom }, span, ready, total } = view;
+  const { answer: { past, dues, from, now, each, known, since, later }, looked: { range, zoom }, unseen, span, ready, total } = view;
   const waiting = ready ? `, ${text.jobs(ready)} already due` : "";
   const beyond = later ? `, ${text.jobs(later)} later` : "";
-  const delivered = `${text.jobs(Math.round(sum(past)))} delivered`;
+  const delivered = unseen ? "what was delivered is not known" : `${text.jobs(Math.round(sum(past)))} delivered`;
   const shifts = shiftsTold(view.answer.shifts.filter((it) => shiftAt(view, it) < past.length), (it) => it.at);
   const due = `${text.jobs(total - ready)} due${waiting}${beyond}`;
   if (range) {
@@ -188,7 +188,8 @@ function summed(view) {
   return `${start}: ${delivered}. The next ${zoom}: ${due}.${shifts}`;
 }
 
-function sentence({ answer: { now }, perMs, why, hold, from, isAsked, isKnown, row, span, total, result: { done, left, longest } }) {
+function sentence({ answer: { now }, perMs, why, hold, from, isAsked, isKnown, unseen, row, span, total, result: { done, left, longest } }) {
+  if (unseen) return unseen;
   if (!total) return "there is nothing to do.";
   if (from === Infinity) return "the queue is paused: nothing is delivered until it is resumed.";
   if (!isAsked) return `no client asks for jobs${row.jobs[2] ? ` (${text.full(row.jobs[2])} reserved)` : ""}: nothing is delivered until one does.`;

@@ -103,6 +103,8 @@ class Servers(BoardTest):
         page.goto(self.board(replica, "--allow-actions").url + "queue?queue=0:q")
         expect(page.locator("#server")).to_contain_text("replica, to look at only")
         expect(page.locator("#trouble")).to_be_hidden()
+        expect(page.get_by_text("What its master delivers is not seen on a replica.")).to_be_visible()
+        expect(page.locator(".summary, .readout").first).to_contain_text("what was delivered is not known")
         expect(page.locator(".actions button")).to_have_count(0)
         master.stop()
         expect(page.locator("#trouble")).to_contain_text(f"is a replica and lost its master 127.0.0.1:{master.port} less than a minute ago: its jobs are those of then. A replica delivers nothing itself")
