@@ -8,6 +8,12 @@ pub const EXPIRE_BUDGET_OF_ID: usize = 100;
 /// So many bytes count a step more where they are freed: an allocator takes about as long for them, a quarter of a millisecond
 /// for a megabyte, as a lease's end takes.
 pub const STEP_BYTES: usize = 4096;
+
+/// What the freeing of so many bytes counts, beside what they belong to.
+pub const fn steps_of_bytes(bytes: u64) -> usize {
+    bytes as usize / STEP_BYTES
+}
+
 /// What the end of an occurrence counts, in ends of leases: the next instant must be computed, and with JITTER it is
 /// anywhere in the schedule.
 pub const STEPS_OF_OCCURRENCE: usize = 4;

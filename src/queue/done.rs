@@ -1,7 +1,7 @@
 //! Done jobs: which of them are kept, for how long, and what commands do with them. A queue that keeps none pays for
 //! a few checks only.
 
-use super::budget::STEP_BYTES;
+use super::budget::steps_of_bytes;
 use super::clock::Now;
 use super::effect::{Completion, Effect, OfDone, Purge};
 use super::effects::Effects;
@@ -100,7 +100,7 @@ impl Queue {
     #[inline(never)]
     pub(super) fn trim_done(&mut self, mut budget: usize, out: &mut Effects) -> usize {
         let done = self.parts().done();
-        let steps_of_each = 1 + done.bytes() as usize / done.len().max(1) / STEP_BYTES;
+        let steps_of_each = 1 + steps_of_bytes(done.bytes() / done.len().max(1) as u64);
         let count = done.beyond(self.settings().done_limits, budget.div_ceil(steps_of_each));
         budget = budget.saturating_sub(count * steps_of_each);
         if count > 0 {
@@ -144,7 +144,7 @@ impl Queue {
             let before = self.parts().done().bytes();
             self.let_done_go(handle, out);
             let freed = before - self.parts().done().bytes();
-            left = left.saturating_sub(1 + freed as usize / STEP_BYTES);
+            left = left.saturating_sub(1 + steps_of_bytes(freed));
         }
         left = self.trim_done(left, out);
         (budget - left).max(1)

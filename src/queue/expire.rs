@@ -4,8 +4,8 @@
 //! the effects. A job that becomes due is not part of this: nothing changes then.
 
 use super::budget::{
-    EXPIRE_BUDGET, EXPIRE_BUDGET_OF_ID, OUT_OF_TURN, STEPS_OF_OCCURRENCE, STEPS_OF_RESUME,
-    STEP_BYTES,
+    steps_of_bytes, EXPIRE_BUDGET, EXPIRE_BUDGET_OF_ID, OUT_OF_TURN, STEPS_OF_OCCURRENCE,
+    STEPS_OF_RESUME,
 };
 use super::clock::Now;
 use super::effect::{Change, Effect, Forgotten, Purge};
@@ -139,7 +139,7 @@ impl Queue {
         let bytes = |it: &Self| it.jobs().bytes() + it.jobs().purged_bytes();
         let (steps, before) = (self.jobs().steps_of(handle), bytes(self));
         end(self);
-        steps + before.saturating_sub(bytes(self)) as usize / STEP_BYTES
+        steps + steps_of_bytes(before.saturating_sub(bytes(self)))
     }
 
     /// Carries out the first of what is overdue; returns what it took of the budget.
@@ -434,8 +434,13 @@ impl Queue {
     pub(super) fn trim_dead(&mut self, now: Now, budget: usize, out: &mut Effects) -> usize {
         let surplus = self.surplus_dead();
         let dead = self.jobs().dead();
-        let longest = || dead.iter().take(surplus).map(|(_, handle)| handle);
-        if surplus > 1 && !self.jobs().are_few(surplus, longest) {
+        let longest = || {
+            dead.iter()
+                .take(surplus)
+                .map(|(_, handle)| handle)
+                .collect()
+        };
+        if surplus > 1 && self.jobs().few(surplus, longest).is_none() {
             let count = surplus as u64;
             self.commit_over_of(Purge::Trim { count }, now, out);
             self.commit_purge(Purge::Trim { count }, surplus, out);

@@ -19,6 +19,10 @@ const STEP: usize = 256;
 /// Steps that a command takes for each job or [`STEP_BYTES`](crate::queue::budget::STEP_BYTES) that it adds, which make a few
 /// of them. So memory is freed faster than it can be taken, even where the timer does not run (in a script, in a load).
 const SHARE: usize = 16;
+/// Where memory is nearly full, who removes much may want to add at once: the server refuses that before it asks us.
+const NEARLY_FULL: f32 = 0.99;
+/// Steps that make room for it: 16 MB, in some milliseconds.
+const ROOM: usize = 4096;
 /// Where so many bytes wait, a purge that leaves other jobs in its queue frees as many as it adds. Without that, memory
 /// would only be bounded by how fast a script can take it.
 const BYTES_MAX: u64 = 64 << 20;
@@ -60,6 +64,9 @@ pub fn add(garbage: Vec<Garbage>) {
     WAITING.fetch_add(count, Ordering::Relaxed);
     BYTES.fetch_add(sized.iter().map(|it| it.1).sum(), Ordering::Relaxed);
     GARBAGE.with_borrow_mut(|all| all.extend(sized));
+    if used_memory() >= NEARLY_FULL {
+        free_some(ROOM);
+    }
     while bytes() > 0 && is_memory_short() {
         free_some(STEP);
     }
@@ -145,6 +152,11 @@ pub fn free_some(steps: usize) {
 }
 
 fn is_memory_short() -> bool {
+    used_memory() >= 1.0
+}
+
+/// As a share of `maxmemory`.
+fn used_memory() -> f32 {
     // SAFETY: takes no arguments.
-    unsafe { api!(RedisModule_GetUsedMemoryRatio) >= 1.0 }
+    unsafe { api!(RedisModule_GetUsedMemoryRatio) }
 }

@@ -287,6 +287,25 @@ fn what_waits_to_be_freed_is_bounded() {
     }
 }
 
+/// Who purges because the memory is full adds at once: nothing is left for a timer that has not run.
+#[test]
+fn what_is_removed_is_freed_at_once_while_memory_is_full() {
+    let server = Server::start();
+    let mut client = server.raw();
+    let payload = vec![b'x'; 100_000];
+    let most = (used(&server) + (60 << 20)).to_string();
+    client.says(&format!("CONFIG SET maxmemory {most}"), "+OK");
+    let is_full = (0..2000).any(|number: u32| {
+        let id = number.to_string();
+        let reply = client.call(&[b"DQ.ADD", b"q", id.as_bytes(), &payload]);
+        matches!(reply, Reply::Error(error) if error.starts_with("OOM"))
+    });
+    assert!(is_full);
+    client.send(b"DQ.PURGE q ALL\r\nDQ.ADD r new x\r\n");
+    assert!(matches!(client.read(), Reply::Integer(1..)));
+    assert_eq!(client.read(), Reply::Bulk(b"new".to_vec()));
+}
+
 /// As that, where others stay in each queue: what waits in all queues together.
 #[test]
 fn purged_parts_that_wait_to_be_freed_are_bounded() {

@@ -38,7 +38,7 @@ pub(in crate::queue) mod store;
 mod terms;
 pub(in crate::queue) mod together;
 
-use crate::queue::budget::STEP_BYTES;
+use crate::queue::budget::steps_of_bytes;
 use crate::queue::job::Handle;
 use crate::queue::outcome::Departure;
 use crate::queue::settings::{GroupSettings, Settings};
@@ -235,7 +235,7 @@ impl Queue {
         let groups = self.parts.groups().map_or(0, |groups| groups.own_len());
         let bytes = self.bytes() + self.jobs.purged_bytes() + self.parts.done.bytes();
         let things = self.jobs.len() + self.parts.dedupe.len() + self.parts.done.len() + groups;
-        things + bytes as usize / STEP_BYTES
+        things + steps_of_bytes(bytes)
     }
 
     /// Heap bytes and those of the structure itself.

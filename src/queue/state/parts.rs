@@ -21,7 +21,7 @@ use super::jobs::Jobs;
 use super::purged::LISTED_BYTES;
 use super::rate::group::GroupRates;
 use super::rate::RateWindow;
-use crate::queue::budget::STEP_BYTES;
+use crate::queue::budget::steps_of_bytes;
 use crate::storage::lazy::{Lazy, Unused};
 use crate::storage::relocate::Mover;
 
@@ -255,7 +255,7 @@ impl Garbage {
             + self.older.iter().map(Garbage::heap_bytes).sum::<usize>()
     }
 
-    /// Frees things in about so many steps, each of one thing or of [`STEP_BYTES`]; false once nothing is left.
+    /// Frees things in about so many steps, each of one thing or of [`STEP_BYTES`](crate::queue::budget::STEP_BYTES); false once nothing is left.
     pub fn free_some(&mut self, steps: usize) -> bool {
         let mut left = steps;
         while left > 0 {
@@ -264,7 +264,7 @@ impl Garbage {
                 return false;
             }
             let freed = before.saturating_sub(self.heap_bytes());
-            left = left.saturating_sub(few + freed / STEP_BYTES);
+            left = left.saturating_sub(few + steps_of_bytes(freed as u64));
         }
         true
     }

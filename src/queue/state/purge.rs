@@ -8,7 +8,7 @@ use super::position::Fate;
 use super::purged::{Purged, SUMMED};
 use super::store::Id;
 use super::Queue;
-use crate::queue::budget::STEP_BYTES;
+use crate::queue::budget::steps_of_bytes;
 use crate::queue::effect::Purge;
 use crate::queue::error::QueueError;
 use crate::queue::job::{Handle, State};
@@ -145,8 +145,7 @@ impl Parts {
         self.noting_removed(jobs, |parts, jobs| {
             if count == jobs.listed_len() && !parts.has_own() {
                 parts.set_jobs_aside(jobs);
-            } else if jobs.are_few(count, || jobs.named_by(&purged, count)) {
-                let handles = jobs.named_by(&purged, count);
+            } else if let Some(handles) = jobs.few(count, || jobs.named_by(&purged, count)) {
                 handles.into_iter().for_each(|it| parts.remove(jobs, it));
             } else {
                 parts.detach(jobs, purged, count);
@@ -182,7 +181,7 @@ impl Parts {
                 None => break,
                 Some(Freed::Entry) => {}
                 Some(Freed::Job(handle)) => {
-                    let of_bytes = jobs.content_of(handle) as usize / STEP_BYTES;
+                    let of_bytes = steps_of_bytes(jobs.content_of(handle));
                     left = left.saturating_sub(jobs.notes(handle).beside_len() + of_bytes);
                     self.free_purged_job(jobs, handle);
                 }

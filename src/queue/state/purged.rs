@@ -14,6 +14,7 @@
 
 use super::position::Fate;
 use super::schedule::Detached;
+use crate::queue::budget::STEP_BYTES;
 use crate::queue::job::{Handle, Place};
 use crate::storage::table::IdTable;
 use std::ops::RangeInclusive;
@@ -84,8 +85,8 @@ pub struct PurgedJobs {
 /// Purges of up to this many jobs are carried out at once, which takes less than half a millisecond. The limit
 /// is low in debug builds, so that nearly every purge in a test leaves purged jobs.
 pub(in crate::queue) const MANY: usize = if cfg!(debug_assertions) { 3 } else { 200 };
-/// And of up to so many bytes.
-pub(in crate::queue) const MANY_BYTES: u64 = 800 * 1024;
+/// And of up to so many bytes, which takes as long again: 800 KB.
+pub(in crate::queue) const MANY_BYTES: u64 = 200 * STEP_BYTES as u64;
 /// How many jobs and successors a purge visits for their bytes, at most: a millisecond or two.
 pub const SUMMED: usize = 50_000;
 /// Purged jobs freed with each job that is linked into a list. So each purge has that many times more jobs than the one

@@ -68,18 +68,11 @@ impl Jobs {
         }
     }
 
-    /// Whether `count` jobs are freed in no time.
-    pub fn are_few<All: IntoIterator<Item = Handle>>(
-        &self,
-        count: usize,
-        all: impl FnOnce() -> All,
-    ) -> bool {
-        let bytes = |all: All| {
-            all.into_iter()
-                .map(|it| self.store.content_of(it))
-                .sum::<u64>()
-        };
-        count <= MANY && bytes(all()) <= MANY_BYTES
+    /// `count` jobs, found by `all`, if they are freed in no time.
+    pub fn few(&self, count: usize, all: impl FnOnce() -> Vec<Handle>) -> Option<Vec<Handle>> {
+        let all = (count <= MANY).then(all)?;
+        let bytes: u64 = all.iter().map(|&it| self.store.content_of(it)).sum();
+        (bytes <= MANY_BYTES).then_some(all)
     }
 
     /// The first `count` jobs that `purged` names.
