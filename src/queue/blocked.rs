@@ -31,7 +31,7 @@ impl Queue {
         if !nack.claim.fits(life.token) || place == Place::Dead {
             return Ok(None);
         }
-        if self.remove_if_expired(handle, now, out) {
+        if self.remove_if_expired(handle, now, out).is_some() {
             return Ok(None);
         }
         let job = self.jobs().job(handle);

@@ -231,7 +231,7 @@ impl Queue {
         if !nack.claim.fits(life.token) || place == Place::Dead {
             return None;
         }
-        if self.remove_if_expired(handle, now, out) {
+        if self.remove_if_expired(handle, now, out).is_some() {
             return None;
         }
         let awaits = nack.awaited(handle, self.jobs());

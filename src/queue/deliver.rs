@@ -198,7 +198,7 @@ impl Queue {
     }
 
     /// As [`Queue::pop`], for a caller that has expired what is overdue. If more is overdue than one command
-    /// expires, jobs with an expired TTL may come first: each is removed and takes one of the budget. At 0 this ends.
+    /// expires, jobs with an expired TTL may come first: each is removed and takes its steps of the budget. At 0 this ends.
     pub fn take(
         &mut self,
         pop: &Pop<'_>,
@@ -230,7 +230,7 @@ impl Queue {
 
     /// The job that is delivered next if the queue itself holds nothing back, and whether its weight fits RATE. To be called
     /// once groups are updated (`update_groups_before`). Jobs whose TTL is overdue are removed first, if there is an `out`;
-    /// each takes one of the budget, and at 0 this finds none.
+    /// each takes its steps of the budget, and at 0 this finds none.
     #[inline(always)]
     pub(super) fn next_to_go(
         &mut self,
@@ -252,10 +252,10 @@ impl Queue {
                 Some(out) if self.jobs().has_overdue_ttl(now) => {
                     self.remove_if_expired(handle, now, out)
                 }
-                _ => false,
+                _ => None,
             };
-            if expired {
-                *budget -= 1;
+            if let Some(took) = expired {
+                *budget = budget.saturating_sub(took);
             } else if self.serving().fits_rates(handle, now) {
                 return Some((handle, true));
             } else if pop.id.is_some() || !self.serving_mut().pass_over(handle, now) {

@@ -144,32 +144,18 @@ impl Queue {
 
     /// Carries out the first of what is overdue; returns what it took of the budget.
     fn expire_next(&mut self, now: Now, budget: usize, out: &mut Effects) -> usize {
-        let first = |of: Option<(u64, Handle)>| of.map(|(_, handle)| handle);
         match self.first_overdue(now) {
-            Some(Comes::Done) => return self.expire_done(now, budget, out),
-            Some(Comes::Trim) => return self.trim_dead(now, budget, out),
-            Some(Comes::Forget) => return self.forget_next(now, budget, out),
+            Some(Comes::Done) => self.expire_done(now, budget, out),
+            Some(Comes::Trim) => self.trim_dead(now, budget, out),
+            Some(Comes::Forget) => self.forget_next(now, budget, out),
             Some(Comes::Resume) => {
                 self.commit_resumed(now, out);
-                return STEPS_OF_RESUME;
+                STEPS_OF_RESUME
             }
-            Some(Comes::Lease) => {
-                if let Some(handle) = first(self.jobs().first_lease()) {
-                    return self.end_in_steps(handle, |it| {
-                        it.end_lease(handle, now, out);
-                    });
-                }
-            }
-            Some(Comes::Ttl) => {
-                if let Some(handle) = first(self.jobs().first_ttl()) {
-                    return self.end_in_steps(handle, |it| {
-                        it.expire_first_overdue(now, out);
-                    });
-                }
-            }
-            Some(Comes::Flow) | None => {}
+            Some(Comes::Lease) => self.end_overdue_lease(now, out).map_or(1, |(took, _)| took),
+            Some(Comes::Ttl) => self.expire_first_overdue(now, out).unwrap_or(1),
+            Some(Comes::Flow) | None => 1,
         }
-        1
     }
 
     /// Forgets about `budget` ids of the dedupe window; returns how many. If very many expire at one instant, they are
@@ -243,7 +229,7 @@ impl Queue {
             self.end_lease(handle, now, out);
             handle = self.jobs().find(id)?;
         }
-        if self.remove_if_expired(handle, now, out) {
+        if self.remove_if_expired(handle, now, out).is_some() {
             handle = self.jobs().find(id)?;
         } else {
             self.expire_successor(handle, now.ms() + 1, now, out);
@@ -272,8 +258,8 @@ impl Queue {
     }
 
     /// As [`Queue::expire_overdue`], for a command that is about to act on `count` jobs in `place`. If more is overdue
-    /// than the budget, it ends overdue leases out of turn until `count` jobs have come to `place`. Of leases whose
-    /// jobs come to other places it ends at most [`OUT_OF_TURN`].
+    /// than the budget, it ends overdue leases out of turn until `count` jobs have come to `place`. Leases whose
+    /// jobs come to other places take at most [`OUT_OF_TURN`] steps.
     #[inline(always)]
     pub(super) fn expire_for(&mut self, count: u64, place: Place, now: Now, out: &mut Effects) {
         if self.expire_overdue(now, EXPIRE_BUDGET, out) == 0 {
@@ -287,8 +273,8 @@ impl Queue {
         while wanted > 0 || others > 0 {
             match self.end_overdue_lease(now, out) {
                 None => break,
-                Some(came_to) if came_to == Some(place) && wanted > 0 => wanted -= 1,
-                Some(_) if others > 0 => others -= 1,
+                Some((_, came_to)) if came_to == Some(place) && wanted > 0 => wanted -= 1,
+                Some((took, _)) if others > 0 => others = others.saturating_sub(took),
                 Some(_) => break,
             }
         }
@@ -304,7 +290,7 @@ impl Queue {
     ) {
         for _ in 0..EXPIRE_BUDGET {
             let went_on = is_full(self)
-                && (self.expire_first_overdue(now, out)
+                && (self.expire_first_overdue(now, out).is_some()
                     || self.end_overdue_lease(now, out).is_some());
             if !went_on {
                 break;
@@ -312,12 +298,13 @@ impl Queue {
         }
     }
 
-    /// Ends the first overdue lease: returns the place that its job came to, if any. The outer `None`: no lease is
-    /// overdue.
-    fn end_overdue_lease(&mut self, now: Now, out: &mut Effects) -> Option<Option<Place>> {
+    /// Ends the first overdue lease, if one is: what that takes of a budget, and the place that its job came to, if any.
+    fn end_overdue_lease(&mut self, now: Now, out: &mut Effects) -> Option<(usize, Option<Place>)> {
         let first = self.jobs().first_lease();
         let (_, handle) = first.filter(|&(at, _)| at <= now.ms())?;
-        Some(self.end_lease(handle, now, out))
+        let mut came_to = None;
+        let took = self.end_in_steps(handle, |it| came_to = it.end_lease(handle, now, out));
+        Some((took, came_to))
     }
 
     fn end_lease(&mut self, handle: Handle, now: Now, out: &mut Effects) -> Option<Place> {
@@ -359,22 +346,22 @@ impl Queue {
         };
     }
 
-    fn expire_first_overdue(&mut self, now: Now, out: &mut Effects) -> bool {
+    /// Carries out the first overdue end of a job by its TTL or GRACE, if one is; returns what it took of a budget.
+    fn expire_first_overdue(&mut self, now: Now, out: &mut Effects) -> Option<usize> {
         let first = self.jobs().first_ttl();
-        let Some((_, handle)) = first.filter(|&(at, _)| at <= now.ms()) else {
-            return false;
-        };
+        let (_, handle) = first.filter(|&(at, _)| at <= now.ms())?;
         let place = self.jobs().job(handle).place();
-        if place == Place::Successor {
-            self.expire_as_successor(handle, now, out);
-        } else if self.jobs().is_purged(handle) {
-            self.free_purged_job(handle);
-        } else if place == Place::Reserved {
-            self.end_lease(handle, now, out);
-        } else {
-            self.expire(handle, now, out);
-        }
-        true
+        Some(self.end_in_steps(handle, |it| {
+            if place == Place::Successor {
+                it.expire_as_successor(handle, now, out);
+            } else if it.jobs().is_purged(handle) {
+                it.free_purged_job(handle);
+            } else if place == Place::Reserved {
+                it.end_lease(handle, now, out);
+            } else {
+                it.expire(handle, now, out);
+            }
+        }))
     }
 
     /// Carries out at most [`OUT_OF_TURN`] overdue expirations of jobs whose fate is known only then: mostly of those
@@ -412,21 +399,18 @@ impl Queue {
         out.took(budget - left);
     }
 
-    /// Removes a job whose TTL is overdue; returns whether it was. Of a recurring job, the TTL or GRACE ends the
-    /// occurrence, and the next one begins.
+    /// Removes a job whose TTL is overdue; returns what that took of a budget, if it was. Of a recurring job, the TTL or
+    /// GRACE ends the occurrence, and the next one begins.
     #[inline]
     pub(super) fn remove_if_expired(
         &mut self,
         handle: Handle,
         now: Now,
         out: &mut Effects,
-    ) -> bool {
+    ) -> Option<usize> {
         let end = self.jobs().end_of(handle);
         let overdue = end != 0 && end <= now.ms();
-        if overdue {
-            self.expire(handle, now, out);
-        }
-        overdue
+        overdue.then(|| self.end_in_steps(handle, |it| it.expire(handle, now, out)))
     }
 
     /// Removes the longest dead jobs beyond DEADLEN: at most `budget`, or all if they are more than [`MANY`], which one

@@ -70,8 +70,8 @@ impl Queue {
             let Some((_, handle)) = self.jobs().dead().first() else {
                 break;
             };
-            if self.remove_if_expired(handle, now, out) {
-                budget -= 1;
+            if let Some(took) = self.remove_if_expired(handle, now, out) {
+                budget = budget.saturating_sub(took);
             } else {
                 self.commit_job(handle, Change::Kicked { due: now.ms() }, now, out);
                 kicked += 1;

@@ -218,6 +218,18 @@ mod tests {
 
         let mut queue = long_jobs(&mut mint, &mut out);
         let pop = Pop {
+            count: 1,
+            ..Pop::default()
+        };
+        let step = |_| {
+            let mut budget = STEP;
+            queue.take(&pop, later, &mut mint, &mut out, &mut budget, &mut |_| ());
+            queue.memory_bytes()
+        };
+        assert_bounded("passed over", (0..50).map(step));
+
+        let mut queue = long_jobs(&mut mint, &mut out);
+        let pop = Pop {
             count: 150,
             ..Pop::default()
         };
