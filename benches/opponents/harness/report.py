@@ -45,7 +45,7 @@ COLUMNS = {
         ("worker_mb", "worker MB"),
     ],
 }
-COLUMNS |= {"first": COLUMNS["throughput"], "first_lateness": COLUMNS["lateness"]}
+COLUMNS |= {"first": COLUMNS["throughput"], "warm": COLUMNS["throughput"], "first_lateness": COLUMNS["lateness"]}
 
 
 def short(value):

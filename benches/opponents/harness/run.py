@@ -16,7 +16,7 @@ from pathlib import Path
 import machine
 import report
 import speed
-from subjects import COLD, SUBJECTS, Plan, batch, durable, tenants
+from subjects import OF_LIBRARIES, SUBJECTS, Plan, batch, durable, tenants
 from systems import SYSTEMS, Programs
 
 
@@ -38,7 +38,7 @@ def arguments():
     parser.add_argument("--steps", action="store_true", help="steps of jobs and signals, beside PostgreSQL")
     parser.add_argument("--only", nargs="*", default=[])
     options = parser.parse_args()
-    known = [*(system.name for system in SYSTEMS), *SUBJECTS, *COLD]
+    known = [*(system.name for system in SYSTEMS), *SUBJECTS, *OF_LIBRARIES]
     for word in options.only:
         if not any(means(word, name) for name in known):
             parser.error(f"{word}? There are {', '.join(known)}")
@@ -55,7 +55,7 @@ def wanted(names, words):
 
 
 def sample(programs, system, subject, plan, results):
-    measures = {**SUBJECTS, **COLD, **OWN}
+    measures = {**SUBJECTS, **OF_LIBRARIES, **OWN}
     try:
         results.add(subject, system.name, measures[subject](programs, system, plan))
     except Exception as error:  # one that fails leaves the others alone
@@ -91,7 +91,7 @@ def main():
     machine.pin_to_client_core()
     names = wanted([system.name for system in SYSTEMS], options.only)
     systems = [system for system in there if system.name in names]
-    subjects = wanted([*SUBJECTS, *COLD] if options.libraries else SUBJECTS, options.only)
+    subjects = wanted([*SUBJECTS, *OF_LIBRARIES] if options.libraries else SUBJECTS, options.only)
 
     own = next((name for name in OWN if vars(options)[FILES[name]]), None)
     if own:

@@ -44,8 +44,8 @@ FRUGAL = [
     ("worker CPU us per job, Python, ten threads", "dq worker (Python)", [], 13.1, 10),
     ("worker CPU us per job, Go", "dq library (Go)", [], 10.9, 7),
     ("worker CPU us per job, Rust", "dq library (Rust)", [], 6.1, 4),
-    ("worker CPU us per job, Java, ten threads", "dq library (Java)", [], 3, 2.5),
 ]
+WARM_FRUGAL = [("worker CPU us per job behind 400,000, Java", "dq library (Java)", [], 3, 2.5)]
 FIRST_FRUGAL = [
     ("worker CPU us of the first 10,000 jobs, Node.js", "dq worker (Node.js)", [], 50, 40),
     ("worker CPU us of the first 10,000 jobs, Java", "dq library (Java)", [], 45, 30),
@@ -66,6 +66,7 @@ TABLES = [
     ("first", "per_s", FIRST, at_least),
     ("throughput", "worker_us", FRUGAL, at_most),
     ("first", "worker_us", FIRST_FRUGAL, at_most),
+    ("warm", "worker_us", WARM_FRUGAL, at_most),
     ("throughput", "server_us", CHEAPER, at_most),
     ("lateness", "p99", PUNCTUAL, at_most),
     ("first_lateness", "p99", FIRST_PUNCTUAL, at_most),
