@@ -12,6 +12,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 import languages
+from proxy import acks, held, swallow, touched
 from world import World
 
 EACH = "each"
@@ -42,6 +43,58 @@ def scenario(number, canary, *, gate=False, only=None):
 def breaks(*rules):
     """A canary that gives these rules to the proxy."""
     return lambda world: world.prepare(lambda proxy: proxy.rules.extend(rules))
+
+
+def says(answer):
+    """A canary for which the server says this where it refuses anything."""
+    change = lambda command, reply: answer if reply.startswith(b"-") else None  # noqa: E731
+    return lambda world: world.prepare(lambda proxy: proxy.replies.append(change))
+
+
+def but_the_first(rule):
+    """A canary that applies the rule, but not the first time that it matches."""
+
+    def canary(world):
+        seen = []
+
+        def later(command):
+            verdict = rule(command)
+            seen.extend([] if verdict is None else [verdict])
+            return verdict if len(seen) > 1 else None
+
+        breaks(later)(world)
+
+    return canary
+
+
+# Canaries of several files.
+never_acks = breaks(acks(1))
+acks_only_once = but_the_first(acks(1))
+no_nack = breaks(swallow(b"DQ.NACK", b"$7\r\ndelayed\r\n"))
+no_heartbeats = breaks(swallow(b"DQ.TOUCH", touched), held(b"DQ.BTOUCH"))
+# A fatal error looks like a server that is starting.
+seems_transient = says(b"-LOADING the server is loading\r\n")
+
+
+def plain_client(world):
+    """A client that follows no redirection loses the slots of the other node."""
+    world.is_plain = True
+
+
+def permitted(world):
+    """The user lacks no right."""
+    world.is_permitted = True
+
+
+def place_of(world, cluster):
+    return {"url": cluster.url} if getattr(world, "is_plain", False) else {"cluster": cluster.url}
+
+
+KEEP_MS = 600_000
+
+
+def returns(value):
+    return {"do": "return", "value": value}
 
 
 def pytest_addoption(parser):
@@ -111,7 +164,6 @@ class Play(pytest.Item):
             print(world.log_text())
             raise
         finally:
-            self.user_properties += [("figure", f"{self.name}: {figure}") for figure in world.figures]
             world.close()
 
     def repr_failure(self, excinfo, style=None):
@@ -122,13 +174,12 @@ class Play(pytest.Item):
 
 
 def pytest_terminal_summary(terminalreporter, config):
-    results, numbers, figures = {}, {}, []
+    results, numbers = {}, {}
     for outcome in ("passed", "failed", "error"):
         for report in terminalreporter.stats.get(outcome, []):
             known = dict(report.user_properties)
             if "scenario" not in known:
                 continue
-            figures += [value for name, value in report.user_properties if name == "figure"]
             name = known["scenario"]
             numbers[name] = known["number"]
             cell = results.setdefault(name, {}).setdefault(known["language"], {})
@@ -143,7 +194,7 @@ def pytest_terminal_summary(terminalreporter, config):
     path = Path(os.environ.get("DQ_SUITE_OUT", Path(__file__).parents[2] / "target" / "suite"))
     path.mkdir(parents=True, exist_ok=True)
     (path / "table.md").write_text("\n".join(lines) + "\n")
-    terminalreporter.write_line("\n".join(["", *lines, *sorted(figures)]))
+    terminalreporter.write_line("\n".join(["", *lines]))
 
 
 def mark(cell):

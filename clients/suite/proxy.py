@@ -270,9 +270,20 @@ def ack_rows(command):
     return [words[at : at + size] for at in range(0, len(words), size)]
 
 
+def touched(command):
+    """The answer to a heartbeat: no lease is lost."""
+    count = int(command[3]) if command[2].upper() == b"IDS" else 1
+    return b"*%d\r\n" % count + b":4000000000000\r\n" * count
+
+
 def held(name):
     """A rule: this command gets no answer."""
-    return when(lambda command: command[0].upper() == name, Held(threading.Event()))
+    return when(named(name), Held(threading.Event()))
+
+
+def not_fatal(command):
+    """A rule: a job that is given back is never dead."""
+    return Instead([word for word in command if word.upper() != b"FATAL"]) if command[0].upper() == b"DQ.NACK" else None
 
 
 def without(name, word, values=1):
@@ -328,6 +339,10 @@ def once(rule):
         return verdict
 
     return first
+
+
+def named(name):
+    return lambda command: command[0].upper() == name
 
 
 def when(test, verdict):

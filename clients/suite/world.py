@@ -27,8 +27,7 @@ class World:
         self._closing = []
         self._prepared = []
         self.settings = {}
-        self.figures = []
-        """What was measured, for the summary."""
+        self.is_permitted = False
 
     # --- Places
 
@@ -92,6 +91,13 @@ class World:
     def ear_is_open(self, count=1):
         """Waits until so many waits for a cancellation were sent."""
         self.until(lambda: len(self.proxy.commands(b"DQ.BTOUCH")) >= count, "a wait for a cancellation")
+
+    def without(self, *rights):
+        """A place with a user who has all rights but these; for ``permitted``, all."""
+        withheld = () if self.is_permitted else rights
+        rules = ["on", ">pw", "~*", "&*", "+@all", *withheld]
+        self.db.execute_command("ACL", "SETUSER", "worker", "reset", *rules)
+        return {"url": f"redis://worker:pw@127.0.0.1:{self.proxy.port}"}
 
     # --- Jobs
 

@@ -1,21 +1,17 @@
-"""17: a worker notices that a job was cancelled. A language joins by its name in HAVE."""
+"""17: a worker notices that a job was cancelled."""
 
 import statistics
 import time
 
-from conftest import EACH, breaks, scenario
+from conftest import EACH, breaks, but_the_first, no_heartbeats, scenario
 from proxy import held, swallow
-
-HAVE = {
-    "cancel": {"go", "java", "node", "python", "rust"},
-}
 
 LEASE_MS = 30_000
 BEAT_S = LEASE_MS / 3 / 1000
 no_listener = breaks(swallow(b"DQ.BTOUCH", b"-ERR unknown command 'DQ.BTOUCH'\r\n"))
 
 
-@scenario(17, no_listener, gate=EACH, only=HAVE["cancel"])
+@scenario(17, no_listener, gate=EACH)
 def a_cancel_is_heard(world):
     """At once, and not only at the next heartbeat. No command about the job is sent afterwards."""
     asking = world.producer()
@@ -42,49 +38,13 @@ def a_cancel_is_heard(world):
     assert not world.proxy.commands(b"DQ.ACK") and not world.proxy.commands(b"DQ.NACK")
 
 
-def deaf_worker(world):
-    no_listener(world)
-    world.settings["place"] = {"url": world.url}
-
-
-@scenario(17, deaf_worker, only=HAVE["cancel"])
-def how_soon_a_cancel_is_heard(world):
-    """Without the proxy, as the measured time is reported."""
-    probe = world.worker(place={"url": world.server.url}, concurrency=1, handlers=[{"lease_ms": LEASE_MS}])
-    took = []
-    for n in range(50):
-        world.add(f"j{n}", {"do": "sleep", "ms": 600_000})
-        world.until(lambda: blocked(world, "dq.btouch"), "it is waited for")
-        begin = time.monotonic()
-        world.db.execute_command("DQ.DEL", "q", f"j{n}")
-        took.append(probe.wait("told", job=f"j{n}", patience_s=world.patience_s)["at"] - begin)
-    median = statistics.median(took)
-    world.figures.append(f"from DQ.DEL to told: median {median * 1000:.2f} ms, fastest {min(took) * 1000:.2f} ms")
-    assert median < BEAT_S / 10, took
-
-
-def blocked(world, name):
-    return [each for each in world.db.client_list() if each["cmd"] == name and "b" in each["flags"]]
-
-
 def is_listened_for(world, id):
     """Whether a BTOUCH for this job is waiting at the server."""
     commands = [each for each in world.proxy.commands(b"DQ.BTOUCH") if id.encode() in each]
-    return commands and blocked(world, "dq.btouch")
+    return commands and world.waiting("dq.btouch")
 
 
-def hears_only_the_first(world):
-    seen = []
-    silent = held(b"DQ.BTOUCH")
-
-    def rule(command):
-        seen.extend([command] if command[0].upper() == b"DQ.BTOUCH" else [])
-        return silent(command) if len(seen) > 1 else None
-
-    breaks(rule)(world)
-
-
-@scenario(17, hears_only_the_first, gate=True, only=HAVE["cancel"])
+@scenario(17, but_the_first(held(b"DQ.BTOUCH")), gate=True)
 def a_cancel_of_a_job_that_came_later_is_heard(world):
     """The wait for the first job is replaced by one for both."""
     probe = world.worker(concurrency=2, handlers=[{"lease_ms": LEASE_MS}])
@@ -99,13 +59,7 @@ def a_cancel_of_a_job_that_came_later_is_heard(world):
     assert not probe.events("told", job="first") and world.state("first") == "reserved"
 
 
-def nothing_hears(world):
-    from test_leases import no_heartbeats
-
-    no_heartbeats(world)
-
-
-@scenario(17, nothing_hears, gate=True, only=HAVE["cancel"])
+@scenario(17, no_heartbeats, gate=True)
 def without_the_right_to_hear_heartbeats_do(world):
     world.proxy.rules.append(swallow(b"DQ.BTOUCH", b"-NOPERM User worker has no permissions to run 'dq.btouch'\r\n"))
     world.add("j", {"do": "sleep", "ms": 600_000})
@@ -128,7 +82,7 @@ def seems_to_listen(command):
         command[0] = b"DQ.BTOUCH"
 
 
-@scenario(17, breaks(seems_to_listen), gate=True, only=HAVE["cancel"])
+@scenario(17, breaks(seems_to_listen), gate=True)
 def short_jobs_pay_nothing_for_it(world):
     ids = [f"j{n}" for n in range(300)]
     for id in ids:

@@ -1,26 +1,16 @@
 """4, 5, 24: failures, what a handler may return or raise, and handlers that end their process."""
 
-from conftest import EACH, scenario
-from proxy import Instead, swallow, without
+from conftest import EACH, breaks, no_nack, scenario
+from proxy import Instead, not_fatal, without
 from world import KEY
 
-
-def rule(change):
-    return lambda world: world.prepare(lambda proxy: proxy.rules.append(change))
-
-
-no_reason = rule(without(b"DQ.NACK", b"REASON"))
-no_delay = rule(without(b"DQ.NACK", b"DELAY"))
-no_nack = rule(swallow(b"DQ.NACK", b"$7\r\ndelayed\r\n"))
-counted = rule(without(b"DQ.NACK", b"SILENT", 0))
+no_reason = breaks(without(b"DQ.NACK", b"REASON"))
+no_delay = breaks(without(b"DQ.NACK", b"DELAY"))
+counted = breaks(without(b"DQ.NACK", b"SILENT", 0))
 
 
 def with_delay(command):
     return Instead([*command, b"DELAY", b"1"]) if command[0].upper() == b"DQ.NACK" else None
-
-
-def not_fatal(command):
-    return Instead([word for word in command if word.upper() != b"FATAL"]) if command[0].upper() == b"DQ.NACK" else None
 
 
 @scenario(4, no_reason, gate=EACH)
@@ -33,7 +23,7 @@ def a_failure_leaves_its_type_and_message(world):
     assert job["attempts"] == 1 and job["failed"]
 
 
-@scenario(4, rule(with_delay), gate=True)
+@scenario(4, breaks(with_delay), gate=EACH)
 def the_ladder_of_the_job_goes_first(world):
     world.add("j", {"do": "throw"}, "BACKOFF", 2, 50_000, 90_000)
     world.worker(handlers=[{"lease_ms": 3000, "backoff_ms": [1000]}])
@@ -51,7 +41,7 @@ def the_ladder_of_the_handler_is_next(world):
     assert 40_000 < wait <= 50_000, wait
 
 
-@scenario(4, rule(with_delay), gate=EACH)
+@scenario(4, breaks(with_delay), gate=EACH)
 def without_a_ladder_the_servers_holds(world):
     world.db.config_set("dq.default-backoff", "27000")  # no library's own
     world.add("j", {"do": "throw"})
@@ -62,7 +52,7 @@ def without_a_ladder_the_servers_holds(world):
     assert 27_000 <= wait <= 29_701, wait
 
 
-@scenario(4, rule(not_fatal), gate=True)
+@scenario(4, breaks(not_fatal), gate=True)
 def after_its_attempts_a_job_is_dead(world):
     world.add("j", {"do": "throw", "message": "again"})
     probe = world.worker(handlers=[{"lease_ms": 3000, "attempts": 2, "backoff_ms": [150]}])
@@ -81,7 +71,7 @@ def a_handler_cannot_end_its_worker(world):
     world.gone("next")
 
 
-@scenario(5, no_delay, gate=True)
+@scenario(5, no_delay, gate=EACH)
 def retry_in_counts(world):
     world.add("j", {"do": "retry", "ms": 60_000, "reason": "busy"}, "BACKOFF", 1, 1000)
     world.worker()
@@ -91,7 +81,7 @@ def retry_in_counts(world):
     assert 50_000 < wait <= 60_000 and job["attempts"] == 1 and job["reason"] == "busy", job
 
 
-@scenario(5, counted, gate=True)
+@scenario(5, counted, gate=EACH)
 def snooze_does_not_count(world):
     world.add("j", {"do": "snooze", "ms": 60_000}, "ATTEMPTS", 1)
     world.worker()
@@ -101,7 +91,7 @@ def snooze_does_not_count(world):
     assert 50_000 < wait <= 60_000 and job["attempts"] == 0, job
 
 
-@scenario(5, rule(not_fatal), gate=EACH)
+@scenario(5, breaks(not_fatal), gate=EACH)
 def give_up_is_final(world):
     world.add("j", {"do": "give_up", "reason": "no such order"}, "ATTEMPTS", 9, "BACKOFF", 1, 60_000)
     world.worker()

@@ -1,15 +1,14 @@
 """1, 8, 14: which jobs a worker holds, how long it waits, and batches."""
 
+import itertools
 import json
 
-from conftest import EACH, breaks, scenario
-from proxy import Instead, acks, with_value, without
+from conftest import EACH, breaks, never_acks, scenario
+from proxy import Cut, Instead, with_value, without
 from servers import Server
 from world import payload_of
 
-
-def fetches_twice_as_many(world):
-    world.prepare(lambda proxy: proxy.rules.append(with_value(b"DQ.BPOP", b"COUNT", lambda n: b"%d" % (int(n) * 2))))
+fetches_twice_as_many = breaks(with_value(b"DQ.BPOP", b"COUNT", lambda n: b"%d" % (int(n) * 2)))
 
 
 @scenario(1, fetches_twice_as_many, gate=True)
@@ -21,14 +20,6 @@ def holds_no_more_than_it_can_start(world):
     world.until(lambda: world.len("RESERVED") >= 3, "jobs are reserved")
     world.never(lambda: world.len("RESERVED") > 5, "more than concurrency + prefetch in hand")
     assert len(probe.events("started")) == 3
-
-
-@scenario(1, lambda world: world.settings.update(worker={"concurrency": 1}), gate=True)
-def runs_as_many_at_a_time_as_it_may(world):
-    for n in range(4):
-        world.add(f"j{n}", {"do": "sleep", "ms": 60_000})
-    probe = world.worker(concurrency=4)
-    probe.wait("started", count=4, patience_s=world.patience_s)
 
 
 def withdraws_no_fetch(command):
@@ -54,10 +45,6 @@ def a_free_handler_waits_for_no_other_connection(world):
         probe.wait("started", job=f"q{n}", patience_s=world.patience_s)
 
 
-def never_acks(world):
-    world.prepare(lambda proxy: proxy.rules.append(acks(1)))
-
-
 @scenario(7, never_acks, gate=EACH)
 def a_server_that_is_away_holds_up_no_other(world):
     other = world.keep(Server().start())
@@ -68,21 +55,6 @@ def a_server_that_is_away_holds_up_no_other(world):
     for n in range(20):
         world.add(f"q{n}", {"do": "sleep", "ms": 20})
     world.gone(*[f"q{n}" for n in range(20)])
-
-
-def holds_back_acks(world):
-    """Each ACK waits until the worker has nothing else to do."""
-    never_acks(world)
-
-
-@scenario(1, holds_back_acks, gate=True)
-def acknowledges_while_another_job_runs(world):
-    world.add("long", {"do": "sleep", "ms": 60_000})
-    probe = world.worker(concurrency=2)
-    probe.wait("started", job="long")
-    world.add("short", {})
-    world.gone("short")
-    assert world.state("long") == "reserved"
 
 
 def one_write_each(world):
@@ -113,20 +85,14 @@ def sends_ack_and_next_fetch_in_one_write(world):
     assert len(together) >= 25, f"only {len(together)} of 50 acknowledgements went along with a fetch"
 
 
-def polls(world):
-    world.prepare(lambda proxy: proxy.rules.append(lambda command: poll(command)))
-
-
-def poll(command):
-    from proxy import Instead
-
+def polls(command):
     if command[0].upper() != b"DQ.BPOP":
         return None
     at = max(i for i, word in enumerate(command[:6]) if word.replace(b".", b"").isdigit())
     return Instead([*command[:at], b"0.01", *command[at + 1 :]])
 
 
-@scenario(1, polls, gate=True)
+@scenario(1, breaks(polls), gate=True)
 def waits_at_the_server_without_polling(world):
     world.worker(concurrency=2)
     world.until(world.waiting, "a client waits")
@@ -136,19 +102,9 @@ def waits_at_the_server_without_polling(world):
 
 
 def cuts_waits_off(world):
-    """As a client does whose timeout is shorter than the wait."""
-    world.prepare(lambda proxy: proxy.rules.append(break_long_waits))
-
-
-def break_long_waits(command):
-    from proxy import Cut
-
-    return Cut() if command[0].upper() == b"DQ.BPOP" and break_long_waits_seen(command) else None
-
-
-def break_long_waits_seen(command, seen=[]):  # noqa: B006
-    seen.append(command)
-    return len(seen) % 2 == 0
+    """Each second one, as a client does whose timeout is shorter than the wait."""
+    waits = itertools.count(1)
+    breaks(lambda it: Cut() if it[0].upper() == b"DQ.BPOP" and next(waits) % 2 == 0 else None)(world)
 
 
 @scenario(8, cuts_waits_off)
@@ -261,7 +217,7 @@ def a_fetch_that_gives_way_goes_on_with_its_wait_for_a_batch(world):
     probe.wait("started", job="lonely", patience_s=world.patience_s)
 
 
-@scenario(3, lambda world: never_acks(world), gate=True)
+@scenario(3, never_acks, gate=True)
 def payloads_and_ids_are_bytes(world):
     body, id = bytes(range(256)), b"\x00\xff{not text"
     world.add(id, payload=b'{"x":1}')
@@ -270,12 +226,3 @@ def payloads_and_ids_are_bytes(world):
     event = probe.wait("started", job="body")
     assert payload_of(event) == body
     world.gone(id)
-
-
-@scenario(4, lambda world: world.prepare(lambda proxy: proxy.rules.append(without(b"DQ.NACK", b"REASON"))), gate=True)
-def what_is_not_json_fails_with_a_reason(world):
-    world.add("bad", None, payload=b"\xff\x00 no JSON")
-    world.worker()
-    # Dead in libraries that have "undecodable" of test_hardened.py.
-    world.until(lambda: world.state("bad") in ("delayed", "dead"), "it failed")
-    assert world.get("bad")["reason"]

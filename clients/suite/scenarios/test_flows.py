@@ -3,20 +3,13 @@
 from threading import Event
 from zlib import crc32
 
-from conftest import EACH, breaks, scenario
+from conftest import EACH, KEEP_MS, breaks, place_of, plain_client, returns, scenario
 from proxy import Cut, CutBeforeReply, Held, Instead, Reply, once, swallow, when, without, without_list
 from servers import Cluster
 
 HAVE = {
-    "after": {"go", "java", "node", "python", "rust"},
-    "chain": {"go", "java", "node", "python", "rust"},
-    "add_many": {"go", "java", "node", "python", "rust"},
-    "wait_for": {"go", "java", "node", "python", "rust"},
-    "spawn": {"go", "java", "node", "python", "rust"},
     "cluster": {"go", "node", "python", "rust"},
-    "deadlen": {"go", "rust"},
 }
-KEEP_MS = 600_000
 no_after = breaks(without_list(None, b"AFTER"))
 no_after_of_nack = breaks(without_list(b"DQ.NACK", b"AFTER"))
 
@@ -27,10 +20,6 @@ def spawns(command):
 
 
 no_spawn = breaks(when(spawns, Reply(b"$7\r\nblocked\r\n")))
-
-
-def returns(value):
-    return {"do": "return", "value": value}
 
 
 def script(*actions):
@@ -51,7 +40,7 @@ def before(probe, *ids):
 # --- after
 
 
-@scenario(21, no_after, gate=EACH, only=HAVE["after"])
+@scenario(21, no_after, gate=EACH)
 def a_job_runs_after_others_and_has_their_results(world):
     probe = world.worker(start=False)
     probe.call("q", "add", id="a", data=returns({"n": 1}))
@@ -64,7 +53,7 @@ def a_job_runs_after_others_and_has_their_results(world):
     assert not started(probe, "a", world).get("results")
 
 
-@scenario(21, breaks(without(b"DQ.ADD", b"ONDEAD")), gate=True, only=HAVE["after"])
+@scenario(21, breaks(without(b"DQ.ADD", b"ONDEAD")), gate=True)
 def what_a_dead_job_means_to_those_after_it(world):
     probe = world.worker(start=False)
     probe.call("q", "add", id="a", data={"do": "give_up", "reason": "no room"})
@@ -84,7 +73,7 @@ def no_group(command):
     return None
 
 
-@scenario(21, breaks(no_group), gate=True, only=HAVE["after"])
+@scenario(21, breaks(no_group), gate=True)
 def a_job_runs_after_a_group(world):
     probe = world.worker(start=False)
     for n in range(4):
@@ -96,7 +85,7 @@ def a_job_runs_after_a_group(world):
         before(probe, f"m{n}", "report")
 
 
-@scenario(21, no_after, gate=True, only=HAVE["chain"])
+@scenario(21, no_after, gate=True)
 def a_chain_runs_one_by_one(world):
     """Even if a worker takes the first job quickly: all are added at once."""
     probe = world.worker(concurrency=4)
@@ -107,28 +96,13 @@ def a_chain_runs_one_by_one(world):
         before(probe, *ids)
 
 
-@scenario(21, no_after, gate=True, only=HAVE["add_many"])
-def jobs_added_together_can_be_after_one_another(world):
-    probe = world.worker(concurrency=4)
-    for n in range(3):
-        a, b, c = f"a{n}", f"b{n}", f"c{n}"
-        jobs = [
-            {"id": a, "data": {"do": "stubborn", "ms": 100}},
-            {"id": b, "data": returns(2)},
-            {"id": c, "data": {}, "after": [a, b]},
-        ]
-        assert probe.call("q", "add_many", jobs=jobs) == [a, b, c]
-        assert started(probe, c, world)["results"] == [[a, "done", None], [b, "done", 2]]
-        before(probe, a, c)
-
-
 def one_by_one(command):
     """The proxy's record is checked, not the server."""
     if command[0].upper() == b"DQ.MADD":
         command[0] = b"DQ.ADD"
 
 
-@scenario(21, breaks(one_by_one), gate=True, only=HAVE["add_many"])
+@scenario(21, breaks(one_by_one), gate=True)
 def many_jobs_go_in_few_commands(world):
     probe = world.worker(start=False)
     jobs = [{"id": f"j{n}", "data": n, "delay": 60_000, "priority": 3} for n in range(2500)]
@@ -235,7 +209,7 @@ def a_join_is_not_taken_for_a_job_that_was_there(world):
     assert world.len("READY") == world.len("BLOCKED") == 4
 
 
-@scenario(21, first_sees_nothing, gate=True)
+@scenario(21, first_sees_nothing, gate=EACH)
 def nobody_knows_of_a_join_if_a_job_of_its_id_is_still_to_run(world):
     asking = world.producer()
     world.add("last", {})
@@ -272,12 +246,11 @@ def jobs_after_each_other_whose_answer_is_lost_run_once(world):
     assert len(probe.events("started")) == 4
 
 
-@scenario(21, breaks(when(lambda it: it[0].upper() == b"DQ.CFGGET", Reply(b"*0\r\n"))), gate=True)
+@scenario(21, breaks(when(lambda it: it[0].upper() == b"DQ.CFGGET", Reply(b"*0\r\n"))), gate=EACH)
 def a_join_is_not_sent_again_where_others_may_have_pushed_it_out(world):
     asking = world.producer()
     args = {"jobs": PARTS, "then": {"data": {}}}
-    all_settings = [("DONELEN", 1), ("DONELEN", 0, "DEADLEN", 1)]
-    for settings in all_settings if world.language in HAVE["deadlen"] else all_settings[:1]:
+    for settings in ("DONELEN", 1), ("DONELEN", 0, "DEADLEN", 1):
         world.db.execute_command("DQ.CFGSET", "q", *settings)
         cuts(world, Cut())
         assert UNKNOWN in asking.ask("call", "refused", queue="q", method="join", args=args)["error"]
@@ -296,7 +269,7 @@ def until_last(world, probe, expected):
     world.until(lambda: probe.events("results", job="j")[-1]["results"] == expected, f"the last results: {expected}")
 
 
-@scenario(21, no_after_of_nack, gate=True, only=HAVE["wait_for"])
+@scenario(21, no_after_of_nack, gate=True)
 def a_handler_waits_for_other_jobs(world):
     """The attempt ends without being counted; the next one gets the results."""
     world.add("a", returns(1), "DELAY", 86_400_000)
@@ -313,7 +286,7 @@ def a_handler_waits_for_other_jobs(world):
     assert not probe.events("failed", job="j") and len(probe.events("after", job="j")) <= 1
 
 
-@scenario(21, breaks(swallow(b"DQ.STEP", b":1\r\n")), gate=True, only=HAVE["wait_for"])
+@scenario(21, breaks(swallow(b"DQ.STEP", b":1\r\n")), gate=True)
 def what_was_waited_for_is_not_waited_for_again(world):
     """The results stay with the job, even when it waits for more jobs."""
     world.add("a", returns(1), "DELAY", 86_400_000)
@@ -335,7 +308,7 @@ def waits_for(world, id):
     return id.encode() in (world.get("j").get("after") or [])
 
 
-@scenario(21, no_spawn, gate=EACH, only=HAVE["spawn"])
+@scenario(21, no_spawn, gate=EACH)
 def a_handler_spawns_jobs_and_waits_for_them(world):
     children = [{"data": returns(1)}, {"data": {"do": "give_up", "reason": "no"}}, {"data": returns([3])}]
     world.add("j", script({"spawn": children}, {"spawn": [{"data": returns(4)}]}, {"return": "ok"}), "KEEP", KEEP_MS)
@@ -347,7 +320,7 @@ def a_handler_spawns_jobs_and_waits_for_them(world):
     assert world.get("j")["result"] == '"ok"'
 
 
-@scenario(21, no_spawn, gate=True, only=HAVE["spawn"])
+@scenario(21, no_spawn, gate=True)
 def jobs_are_spawned_together_with_the_wait_for_them(world):
     """If the connection is lost before the command, nothing of it has happened, or all."""
     world.add("j", script({"spawn": [{"data": returns(n)} for n in range(3)]}, {"return": "ok"}), "KEEP", KEEP_MS)
@@ -362,17 +335,11 @@ def jobs_are_spawned_together_with_the_wait_for_them(world):
 # --- On a cluster
 
 
-def plain_client(world):
-    """A client that follows no redirection loses the slots of the other node."""
-    world.is_plain = True
-
-
 @scenario(21, plain_client, only=HAVE["cluster"])
 def flows_and_waits_on_a_cluster_whose_slots_move(world):
     """Jobs that belong together are in one shard, and clients that wait follow it."""
     cluster = world.keep(Cluster())
-    place = {"url": cluster.url} if getattr(world, "is_plain", False) else {"cluster": cluster.url}
-    probe = world.worker(place=place, shards=4, start=False)
+    probe = world.worker(place=place_of(world, cluster), shards=4, start=False)
     probe.call("q", "chain", jobs=[{}, {}])  # of all that this client sends the first is a transaction
     world.start(probe, concurrency=4, wait_ms=1000)
     timeout_ms = int(world.patience_s * 1000)
@@ -395,8 +362,7 @@ def flows_and_waits_on_a_cluster_whose_slots_move(world):
 def each_join_goes_to_the_node_that_has_its_shard(world):
     """Though the connection of the join before it leads to the other node: nothing is sent there in vain."""
     cluster = world.keep(Cluster())
-    place = {"url": cluster.url} if getattr(world, "is_plain", False) else {"cluster": cluster.url}
-    probe = world.worker(place=place, shards=4, start=False)
+    probe = world.worker(place=place_of(world, cluster), shards=4, start=False)
     nodes = {shard: cluster.owner(f"q:{{{shard}}}").client() for shard in (0, 2)}
     assert cluster.owner("q:{0}") is not cluster.owner("q:{2}")
 

@@ -4,31 +4,8 @@ import signal
 import time
 from functools import partial
 
-from conftest import EACH, scenario
-from proxy import (
-    Cut,
-    CutBeforeReply,
-    Instead,
-    Reply,
-    ack_reply,
-    ack_rows,
-    acks,
-    held,
-    once,
-    swallow,
-    when,
-    with_value,
-    without,
-)
-
-
-def no_heartbeats(world):
-    world.prepare(lambda proxy: proxy.rules.extend([swallow(b"DQ.TOUCH", touched), held(b"DQ.BTOUCH")]))
-
-
-def touched(command):
-    count = int(command[3]) if command[2].upper() == b"IDS" else 1
-    return b"*%d\r\n" % count + b":4000000000000\r\n" * count
+from conftest import EACH, acks_only_once, breaks, never_acks, no_heartbeats, scenario
+from proxy import Cut, Instead, Reply, ack_reply, ack_rows, named, once, swallow, touched, when, with_value, without
 
 
 @scenario(2, no_heartbeats, gate=True)
@@ -77,9 +54,8 @@ def acks_whoever_has_it(world):
     # It takes its lease to be longer than it is: otherwise it would know that it has expired.
     world.settings["worker"] = {"handlers": [{"lease_ms": 600_000}]}
     for word in (b"TTR", b"LEASE"):
-        short = with_value(b"DQ.BPOP", word, lambda _: b"600")
-        world.prepare(lambda proxy, short=short: proxy.rules.append(short))
-    world.prepare(lambda proxy: proxy.rules.append(rule))
+        breaks(with_value(b"DQ.BPOP", word, lambda _: b"600"))(world)
+    breaks(rule)(world)
 
 
 @scenario(2, acks_whoever_has_it)
@@ -100,8 +76,7 @@ def trusts_its_leases(world):
     no_heartbeats(world)
     world.settings["worker"] = {"handlers": [{"lease_ms": 600_000}]}
     for word in (b"TTR", b"LEASE"):
-        short = with_value(b"DQ.BPOP", word, lambda _: b"2000")
-        world.prepare(lambda proxy, short=short: proxy.rules.append(short))
+        breaks(with_value(b"DQ.BPOP", word, lambda _: b"2000"))(world)
 
 
 @scenario(2, trusts_its_leases)
@@ -171,10 +146,6 @@ def an_end_that_the_server_refuses_costs_no_other_job_its_lease(world):
     assert not probe.events("told")
 
 
-def never_acks(world):
-    world.prepare(lambda proxy: proxy.rules.append(acks(1)))
-
-
 SLACK_MS = 5000
 """By how much a worker waits longer for the answer of a fetch than the fetch may take."""
 
@@ -203,7 +174,13 @@ def caught_waiting(world, probe):
     raise AssertionError("it never waits")
 
 
-@scenario(3, lambda world: world.prepare(lambda proxy: proxy.rules.append(acks_without_token)), gate=True)
+def acks_without_token(command):
+    """The proxy's record is checked, so it forgets the token."""
+    if command[0].upper() == b"DQ.ACK":
+        command[:] = [*command[:2], b"j"]
+
+
+@scenario(3, breaks(acks_without_token), gate=EACH)
 def acknowledges_with_the_token(world):
     world.add("j", {})
     world.worker()
@@ -214,45 +191,14 @@ def acknowledges_with_the_token(world):
     assert id == b"j" and token.isdigit(), ack
 
 
-def acks_without_token(command):
-    """The proxy's record is checked, so it forgets the token."""
-    if command[0].upper() == b"DQ.ACK":
-        command[:] = [*command[:2], b"j"]
-    return None
-
-
-def acks_only_once(world):
-    """A second ACK never reaches the server."""
-    seen = []
-
-    def rule(command):
-        if command[0].upper() != b"DQ.ACK":
-            return None
-        seen.append(command)
-        return Reply(ack_reply(command, 1)) if len(seen) > 1 else None
-
-    world.prepare(lambda proxy: proxy.rules.append(rule))
-
-
 @scenario(3, acks_only_once, gate=EACH)
 def an_ack_that_the_connection_lost_is_sent_again(world):
-    world.proxy.rules.append(once(when(lambda command: command[0].upper() == b"DQ.ACK", Cut())))
+    world.proxy.rules.append(once(when(named(b"DQ.ACK"), Cut())))
     world.add("j", {})
     probe = world.worker(concurrency=1, handlers=[{"lease_ms": 60_000}])
     probe.wait("started", job="j")
     world.gone("j")
     assert len(probe.events("started")) == 1
-
-
-@scenario(3, lambda world: world.prepare(lambda proxy: proxy.rules.insert(0, acks(0))), gate=True)
-def an_ack_whose_answer_the_connection_lost_does_no_harm(world):
-    world.proxy.rules.append(once(when(lambda command: command[0].upper() == b"DQ.ACK", CutBeforeReply())))
-    world.add("j", {})
-    world.add("next", {}, "DELAY", 300)
-    probe = world.worker(concurrency=1, handlers=[{"lease_ms": 60_000}])
-    world.gone("j", "next")
-    probe.finish()
-    assert len(probe.events("started")) == 2
 
 
 @scenario(3, lambda world: world.prepare(lambda proxy: proxy.replies.append(acked_anyway)), gate=True)
@@ -273,17 +219,7 @@ def acked_anyway(command, reply):
 
 def long_lease(world):
     for command, word in ((b"DQ.BPOP", b"TTR"), (b"DQ.BPOP", b"LEASE"), (b"DQ.TOUCH", b"TTR")):
-        long = with_value(command, word, lambda _: b"600000")
-        world.prepare(lambda proxy, long=long: proxy.rules.append(long))
-
-
-@scenario(2, long_lease, gate=True)
-def a_job_of_a_killed_worker_comes_back_when_its_lease_ends(world):
-    world.add("j", {"do": "sleep", "ms": 60_000})
-    probe = world.worker(handlers=[{"lease_ms": 700}])
-    probe.wait("started", job="j")
-    probe.kill()
-    world.until(lambda: world.state("j") == "ready", "the job is ready again")
+        breaks(with_value(command, word, lambda _: b"600000"))(world)
 
 
 @scenario(2, long_lease, gate=True)
@@ -292,13 +228,10 @@ def a_handler_that_exits_the_process_costs_only_a_lease(world):
     probe = world.worker(handlers=[{"lease_ms": 3000}])
     assert probe.exit_code(world.patience_s) == 3
     world.until(lambda: world.state("j") == "ready", "the job is ready again")
-    other = world.worker(start=False)
-    job = world.get("j")
-    assert job["attempts"] == 1
-    other.close()
+    assert world.get("j")["attempts"] == 1
 
 
-@scenario(2, lambda world: world.prepare(lambda proxy: proxy.rules.append(acks(1))))
+@scenario(2, never_acks)
 def a_lease_shorter_than_the_round_trip(world):
     """The job may be delivered more than once; the worker neither spins nor ends, and continues with the next job."""
     world.proxy.delay_s = 0.1
@@ -311,9 +244,7 @@ def a_lease_shorter_than_the_round_trip(world):
     world.gone("next")
 
 
-@scenario(
-    2, lambda world: world.prepare(lambda proxy: proxy.rules.append(without(b"DQ.NACK", b"SILENT", 0))), gate=True
-)
+@scenario(2, breaks(without(b"DQ.NACK", b"SILENT", 0)), gate=True)
 def a_handler_that_forks_is_acknowledged_once(world):
     world.add("j", {"do": "fork"})
     world.add("after", {"do": "snooze", "ms": 60_000})

@@ -1,18 +1,11 @@
-"""16, 20: results and clients that wait for them, progress. A language joins by its name in HAVE."""
+"""16, 20: results and clients that wait for them, progress."""
 
 import json
 import threading
 
-from conftest import EACH, breaks, scenario
-from proxy import Cut, Held, Instead, Reply, ack_rows, acks, held, once, swallow, when, without
+from conftest import EACH, acks_only_once, breaks, but_the_first, returns, scenario
+from proxy import Cut, Held, Instead, Reply, ack_rows, held, named, not_fatal, once, when, without
 
-HAVE = {
-    "results": {"go", "java", "node", "python", "rust"},
-    "wait": {"go", "java", "node", "python", "rust"},
-    "batch": {"go", "java", "node", "python", "rust"},
-    "unencodable": {"go", "java", "node", "python", "rust"},
-    "progress": {"go", "java", "node", "python", "rust"},
-}
 KEPT = ("KEEP", 600_000)
 DAY_MS = 86_400_000
 
@@ -33,10 +26,6 @@ deaf = breaks(held(b"DQ.AWAIT"))
 no_reason = breaks(without(b"DQ.NACK", b"REASON"))
 
 
-def returns(value, **rest):
-    return {"do": "return", "value": value, **rest}
-
-
 def result_of(world, id):
     result = world.get(id)["result"]
     assert result is not None, f"{id} has no result"
@@ -54,7 +43,7 @@ def timeout_ms(world):
 # --- 16: results
 
 
-@scenario(16, no_results, gate=EACH, only=HAVE["results"])
+@scenario(16, no_results, gate=EACH)
 def what_a_handler_returns_is_the_result(world):
     values = {"object": {"n": [1, None, "ü"]}, "zero": 0, "false": False, "empty": ""}
     for id, value in values.items():
@@ -71,7 +60,7 @@ def what_a_handler_returns_is_the_result(world):
     assert asking.call("q", "result", id="never there") is None
 
 
-@scenario(16, no_reason, gate=True, only=HAVE["results"])
+@scenario(16, no_reason, gate=True)
 def the_result_of_a_dead_job_is_its_reason(world):
     world.add("j", {"do": "give_up", "reason": "no such order"})
     world.worker()
@@ -80,7 +69,7 @@ def the_result_of_a_dead_job_is_its_reason(world):
     assert failed(said) == ("JobFailed", "dead", "no such order"), said
 
 
-@scenario(16, no_results, gate=True, only=HAVE["batch"])
+@scenario(16, no_results, gate=True)
 def each_job_of_a_batch_has_a_result_of_its_own(world):
     for n in range(5):
         world.add(f"j{n}", {"do": "throw"} if n == 3 else returns(n), *KEPT, "BACKOFF", 1, 600_000)
@@ -90,11 +79,7 @@ def each_job_of_a_batch_has_a_result_of_its_own(world):
     assert [result_of(world, f"j{n}") for n in (0, 1, 2, 4)] == [0, 1, 2, 4]
 
 
-def not_fatal(command):
-    return Instead([word for word in command if word.upper() != b"FATAL"]) if command[0].upper() == b"DQ.NACK" else None
-
-
-@scenario(25, breaks(not_fatal), gate=EACH, only=HAVE["unencodable"])
+@scenario(25, breaks(not_fatal), gate=EACH)
 def a_result_that_cannot_be_encoded_ends_its_job(world):
     """Its handler has done its work: no other attempt would help."""
     world.add("bad", {"do": "unencodable"}, "ATTEMPTS", 9, "BACKOFF", 1, 600_000)
@@ -108,20 +93,9 @@ def a_result_that_cannot_be_encoded_ends_its_job(world):
     assert not probe.events("error"), probe.events("error")
 
 
-def acks_only_once(world):
-    seen = []
-    lost = acks(1)
-
-    def later(command):
-        seen.extend([command] if command[0].upper() == b"DQ.ACK" else [])
-        return lost(command) if len(seen) > 1 else None
-
-    breaks(later)(world)
-
-
-@scenario(16, acks_only_once, gate=True, only=HAVE["results"])
+@scenario(16, acks_only_once, gate=True)
 def a_result_that_the_connection_lost_is_sent_again(world):
-    world.proxy.rules.append(once(when(lambda command: command[0].upper() == b"DQ.ACK", Cut())))
+    world.proxy.rules.append(once(when(named(b"DQ.ACK"), Cut())))
     world.add("j", returns(17), *KEPT)
     world.worker(concurrency=1, handlers=[{"lease_ms": 60_000}])
     world.done("j")
@@ -145,7 +119,7 @@ def _text(word):
     return word.decode()
 
 
-@scenario(16, deaf, gate=EACH, only=HAVE["wait"])
+@scenario(16, deaf, gate=EACH)
 def who_waits_is_told_the_result(world):
     asking = world.producer()
     world.add("j", returns({"n": 1}), "DELAY", DAY_MS)
@@ -156,7 +130,7 @@ def who_waits_is_told_the_result(world):
     assert answer["value"] == {"n": 1}, answer
 
 
-@scenario(16, deaf, gate=True, only=HAVE["wait"])
+@scenario(16, deaf, gate=True)
 def who_waits_is_told_why_there_is_no_result(world):
     """Waits one after the other: an end before the next DQ.AWAIT is unknown unless the job is kept."""
     asking = world.producer()
@@ -186,7 +160,7 @@ def soon_over(world):
     world.due = "READY"
 
 
-@scenario(16, soon_over, gate=True, only=HAVE["wait"])
+@scenario(16, soon_over, gate=True)
 def a_wait_has_an_end(world):
     """The next wait continues from there."""
     asking = world.producer()
@@ -203,17 +177,14 @@ def a_wait_has_an_end(world):
 
 
 def counts_each_write_as_a_connection(world):
-    def change(proxy):
-        class Apart(list):
-            def append(self, write):
-                super().append(type(write)(len(self), write.commands))
+    class Apart(list):
+        def append(self, write):
+            super().append(type(write)(len(self), write.commands))
 
-        proxy.writes = Apart()
-
-    world.prepare(change)
+    world.prepare(lambda proxy: setattr(proxy, "writes", Apart()))
 
 
-@scenario(16, counts_each_write_as_a_connection, gate=True, only=HAVE["wait"])
+@scenario(16, counts_each_write_as_a_connection, gate=True)
 def many_waits_share_one_connection(world):
     asking = world.producer()
     ids = [f"j{n}" for n in range(30)]
@@ -230,19 +201,7 @@ def many_waits_share_one_connection(world):
     assert len(connections) == 1, f"{len(connections)} connections"
 
 
-def deaf_later(world):
-    """Only the first wait gets an answer."""
-    seen = []
-    silent = held(b"DQ.AWAIT")
-
-    def rule(command):
-        seen.extend([command] if command[0].upper() == b"DQ.AWAIT" else [])
-        return silent(command) if len(seen) > 1 else None
-
-    breaks(rule)(world)
-
-
-@scenario(16, deaf_later, gate=True, only=HAVE["wait"])
+@scenario(16, but_the_first(held(b"DQ.AWAIT")), gate=True)
 def a_wait_survives_a_lost_connection(world):
     asking = world.producer()
     world.add("j", returns(1), "DELAY", DAY_MS, *KEPT)
@@ -253,7 +212,7 @@ def a_wait_survives_a_lost_connection(world):
     assert asking.wait("answer", tag="j", patience_s=world.patience_s)["value"] == 1
 
 
-@scenario(16, no_results, gate=True, only=HAVE["wait"])
+@scenario(16, no_results, gate=True)
 def a_request_has_its_reply(world):
     world.worker(concurrency=1)
     asking = world.producer()
@@ -280,12 +239,10 @@ def is_progress(command):
     return command[0].upper() == b"DQ.TOUCH" and b"PROGRESS" in [word.upper() for word in command]
 
 
-no_progress = breaks(
-    lambda command: swallow(b"DQ.TOUCH", b":4000000000000\r\n")(command) if is_progress(command) else None
-)
+no_progress = breaks(when(is_progress, Reply(b":4000000000000\r\n")))
 
 
-@scenario(20, no_progress, gate=EACH, only=HAVE["progress"])
+@scenario(20, no_progress, gate=EACH)
 def progress_is_shown_at_most_once_a_second(world):
     steps = [[n / 100, f"page {n}"] for n in range(1, 51)]
     world.add("j", {"do": "progress", "steps": steps, "ms": 600_000})
@@ -296,7 +253,7 @@ def progress_is_shown_at_most_once_a_second(world):
     assert not any(word.upper() == b"TTR" for each in sent for word in each)
 
 
-@scenario(20, no_progress, gate=True, only=HAVE["progress"])
+@scenario(20, no_progress, gate=True)
 def the_last_progress_is_there_when_the_job_ends(world):
     world.add("done", {"do": "progress", "steps": [[0.1, ""], [0.25, "a"], [1, "all"]]}, *KEPT)
     world.worker(concurrency=1)
@@ -304,7 +261,7 @@ def the_last_progress_is_there_when_the_job_ends(world):
     assert world.get("done")["progress"] == "1 all", world.get("done")["progress"]
 
 
-@scenario(20, no_progress, gate=EACH, only=HAVE["progress"])
+@scenario(20, no_progress, gate=EACH)
 def progress_that_the_connection_lost_is_sent_again(world):
     world.proxy.rules.append(once(when(is_progress, Cut())))
     world.add("j", {"do": "progress", "steps": [[0.5, "half"]], "ms": 600_000})
@@ -318,7 +275,7 @@ def lengthens(command):
         command[-1] *= 100
 
 
-@scenario(20, breaks(lengthens), gate=EACH, only=HAVE["progress"])
+@scenario(20, breaks(lengthens), gate=EACH)
 def progress_that_is_too_long_is_cut(world):
     world.add("j", {"do": "progress", "steps": [[0.5, "\u00fc" * 50_000]], "ms": 600_000})
     probe = world.worker(concurrency=2, handlers=[{"lease_ms": 60_000}])
@@ -331,18 +288,7 @@ def progress_that_is_too_long_is_cut(world):
     assert not probe.events("error"), probe.events("error")
 
 
-def not_with_the_end(world):
-    """Progress that was sent is not sent again."""
-    seen = []
-
-    def change(command):
-        seen.extend([command] if is_progress(command) else [])
-        return Reply(b":4000000000000\r\n") if is_progress(command) and len(seen) > 1 else None
-
-    breaks(change)(world)
-
-
-@scenario(20, not_with_the_end, gate=EACH, only=HAVE["progress"])
+@scenario(20, but_the_first(when(is_progress, Reply(b":4000000000000\r\n"))), gate=EACH)
 def an_end_that_overtakes_the_last_progress_takes_it_along(world):
     """The write of the progress is late, and the end is sent with the next fetch."""
     late = threading.Event()

@@ -4,13 +4,8 @@ import json
 import threading
 import time
 
-from conftest import EACH, breaks, scenario
-from proxy import Held, Reply, held, swallow, when
-
-
-def named(name):
-    return lambda command: command[0].upper() == name
-
+from conftest import EACH, breaks, permitted, scenario
+from proxy import Held, Reply, held, named, swallow, when
 
 # --- 11: the handlers of a worker may have a rule
 
@@ -68,6 +63,7 @@ def a_rule_that_the_server_refuses_ends_the_worker(world):
 
 
 LOST = {"do": "give_up", "reason": "no such order"}
+sees_no_death = breaks(when(named(b"DQ.PEEK"), Reply(b"*0\r\n")))
 
 
 def deaths(probe):
@@ -115,7 +111,7 @@ def looking(world):
     return {write.connection for write in world.proxy.writes if any(looks(each) for each in write.commands)}
 
 
-@scenario(12, breaks(when(named(b"DQ.PEEK"), Reply(b"*0\r\n"))), gate=EACH)
+@scenario(12, sees_no_death, gate=EACH)
 def deaths_by_time_are_found_by_every_worker(world):
     """Once by each, however often it looks; none of before its start."""
 
@@ -137,7 +133,7 @@ def deaths_by_time_are_found_by_every_worker(world):
         assert probe.events("dead", job="j0")[0]["data"] == {"of": "j0"}
 
 
-@scenario(12, breaks(when(named(b"DQ.PEEK"), Reply(b"*0\r\n"))))
+@scenario(12, sees_no_death)
 def what_died_while_nobody_could_look_is_told_later(world):
     probe = world.worker(dead=True, handlers=[{"lease_ms": 1000}])
     world.until(lambda: world.proxy.commands(b"DQ.PEEK"), "it looks")
@@ -167,16 +163,9 @@ def deaths_are_found_by_a_clock_that_was_set_back(world):
     probe.finish()
 
 
-def may_look(world):
-    world.withheld = []
-
-
-@scenario(32, may_look, gate=EACH)
+@scenario(32, permitted, gate=EACH)
 def without_the_right_to_look_only_its_own_deaths_are_told(world):
-    rights = ["on", ">pw", "~*", "&*", "+@all", *getattr(world, "withheld", ["-dq.peek"])]
-    world.db.execute_command("ACL", "SETUSER", "worker", "reset", *rights)
-    place = {"url": f"redis://worker:pw@127.0.0.1:{world.proxy.port}"}
-    probe = world.worker(place=place, dead=True, handlers=[{"lease_ms": 1000}])
+    probe = world.worker(place=world.without("-dq.peek"), dead=True, handlers=[{"lease_ms": 1000}])
     world.until(lambda: len(world.proxy.commands(b"DQ.PEEK")) >= 1, "it looks")
     world.add("j", LOST)
     probe.wait("dead", job="j", patience_s=world.patience_s)
@@ -198,7 +187,7 @@ def lose_many(world, jobs):
         pipeline.execute()
 
 
-@scenario(12, breaks(when(named(b"DQ.PEEK"), Reply(b"*0\r\n"))), gate=EACH)
+@scenario(12, sees_no_death, gate=EACH)
 def each_of_many_deaths_is_told_once(world):
     """Some of large jobs, whose payloads no look reads."""
     probe = world.worker(dead=True, handlers=[{"lease_ms": 1000}])
@@ -212,7 +201,7 @@ def each_of_many_deaths_is_told_once(world):
     assert len(deaths(probe)) == MANY and all(b"PREFIX" in look for look in world.proxy.commands(b"DQ.PEEK"))
 
 
-@scenario(12, breaks(when(named(b"DQ.PEEK"), Reply(b"*0\r\n"))), gate=EACH)
+@scenario(12, sees_no_death, gate=EACH)
 def a_hook_that_hangs_holds_up_neither_jobs_nor_the_stop(world):
     """It is called with one job at a time, which is read right before: so no more than one payload is in memory."""
     probe = world.worker(dead=True, drain_ms=500, handlers=[{"lease_ms": 1000}])

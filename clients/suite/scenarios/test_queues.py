@@ -4,8 +4,8 @@ import base64
 import json
 import zlib
 
-from conftest import EACH, breaks, scenario
-from proxy import Instead, Reply, once, swallow, when, without
+from conftest import EACH, breaks, permitted, place_of, plain_client, scenario
+from proxy import Instead, Reply, named, once, swallow, when, without
 from servers import Cluster, wait_until
 from world import payload_of
 
@@ -64,16 +64,10 @@ def shards_by_crc32_of_the_id(world):
     world.never(lambda: len(probe.events("started")) > 3, "more than it may")
 
 
-def plain_client(world):
-    """A client that follows no redirection loses the slots of the other node."""
-    world.is_plain = True
-
-
 @scenario(9, plain_client)
 def a_slot_that_moves_in_a_cluster(world):
     cluster = world.keep(Cluster())
-    place = {"url": cluster.url} if getattr(world, "is_plain", False) else {"cluster": cluster.url}
-    probe = world.worker(place=place, shards=4, concurrency=4, wait_ms=1000)
+    probe = world.worker(place=place_of(world, cluster), shards=4, concurrency=4, wait_ms=1000)
     db = cluster.client()
     keys = [f"q:{{{n}}}" for n in range(4)]
 
@@ -95,24 +89,6 @@ def a_slot_that_moves_in_a_cluster(world):
     assert len(ids) == 16, ids
 
 
-def not_given_back(world):
-    world.prepare(lambda proxy: proxy.rules.append(swallow(b"DQ.NACK", b"$5\r\nready\r\n")))
-
-
-@scenario(10, not_given_back, gate=True)
-def an_unknown_kind_is_given_back(world):
-    world.add("j", {"dq": 1, "kind": "tomorrow", "data": {}})
-    world.add("future", {"dq": 2, "kind": "known", "data": {}})
-    world.add("known", {"dq": 1, "kind": "known", "data": {}})
-    probe = world.worker(concurrency=1, handlers=[{"kind": "known", "lease_ms": 60_000}])
-    world.gone("known")
-    for id in ("j", "future"):
-        world.until(lambda id=id: world.state(id) == "delayed", "it waits for a worker that knows it")
-        assert world.get(id)["attempts"] == 1
-    probe.finish()
-    assert [event["job"] for event in probe.events("started")] == ["known"]
-
-
 def is_delayed(world, id, kind):
     world.until(lambda: world.state(id) == "delayed", f"{id} waits for a worker that knows it")
     job = world.get(id)
@@ -120,7 +96,7 @@ def is_delayed(world, id, kind):
     return job["due"] - world.now_ms()
 
 
-@scenario(25, lambda world: world.prepare(lambda proxy: proxy.rules.append(without(b"DQ.NACK", b"REASON"))), gate=EACH)
+@scenario(25, breaks(without(b"DQ.NACK", b"REASON")), gate=EACH)
 def a_deploy_with_old_and_new_workers_side_by_side(world):
     """An old worker gives back what only a new one knows: each time for a minute longer, and at last for good."""
     both = [{"kind": "known", "lease_ms": 60_000}, {"kind": "new", "lease_ms": 60_000}]
@@ -128,6 +104,7 @@ def a_deploy_with_old_and_new_workers_side_by_side(world):
     for _ in range(13):
         token = world.db.execute_command("DQ.POP", "q", "ID", "nobodys")[2]
         world.db.execute_command("DQ.NACK", "q", "nobodys", "TOKEN", token, "DELAY", 0)
+    world.add("future", {"dq": 2, "kind": "known", "data": {}})
     ids = [f"new{n}" for n in range(4)]
     for n, id in enumerate(ids):
         world.add(id, {"dq": 1, "kind": "new", "data": {}})
@@ -136,6 +113,8 @@ def a_deploy_with_old_and_new_workers_side_by_side(world):
     world.gone(*[f"known{n}" for n in range(4)])
     for id in ids:
         assert 40_000 < is_delayed(world, id, "new") <= 60_000
+    world.until(lambda: world.state("future") == "delayed", "so does what has a later envelope")
+    assert world.get("future")["attempts"] == 1
     world.until(lambda: world.state("nobodys") == "dead", "no worker is expected any more that knows it")
     assert world.get("nobodys")["reason"] == 'unknown kind "gone"'
     world.db.execute_command("DQ.RESCHEDULE", "q", "DELAY", 0, ids[0])
@@ -179,18 +158,11 @@ def what_an_old_worker_gave_back_is_no_attempt_of_the_handler(world):
     assert world.get("bad")["reason"].endswith("as always"), world.get("bad")["reason"]
 
 
-def may_count(world):
-    world.withheld = []
-
-
-@scenario(32, may_count, gate=EACH)
+@scenario(32, permitted, gate=EACH)
 def without_the_right_to_count_them_unknown_kinds_are_given_back(world):
-    rights = ["on", ">pw", "~*", "&*", "+@all", *getattr(world, "withheld", ["-dq.step"])]
-    world.db.execute_command("ACL", "SETUSER", "worker", "reset", *rights)
-    place = {"url": f"redis://worker:pw@127.0.0.1:{world.proxy.port}"}
     for n in range(3):
         world.add(f"j{n}", {"dq": 1, "kind": "new", "data": {}})
-    probe = world.worker(place=place, handlers=[{"kind": "known"}])
+    probe = world.worker(place=world.without("-dq.step"), handlers=[{"kind": "known"}])
     for n in range(3):
         is_delayed(world, f"j{n}", "new")
     probe.finish()
@@ -209,7 +181,7 @@ def as_words(command):
     return Instead([*command[:at], *command[at + 2 :]])
 
 
-@scenario(26, lambda world: world.prepare(lambda proxy: proxy.rules.append(as_words)), gate=EACH)
+@scenario(26, breaks(as_words), gate=EACH)
 def ids_that_read_as_words_are_ids(world):
     asking = world.producer()
     call = lambda method, **args: asking.call("q", method, **args)  # noqa: E731
@@ -238,11 +210,7 @@ def ids_that_read_as_words_are_ids(world):
         assert call("wait", id=id, timeout=10_000) == id
 
 
-def refuses_without_a_word(world):
-    world.prepare(lambda proxy: proxy.rules.append(when(lambda it: it[0].upper() == b"DQ.ADD", Reply(b"-ERR no\r\n"))))
-
-
-@scenario(15, refuses_without_a_word, gate=EACH)
+@scenario(15, breaks(when(named(b"DQ.ADD"), Reply(b"-ERR no\r\n"))), gate=EACH)
 def a_refusal_names_job_argument_and_value(world):
     args = {"id": "nightly", "expression": "0 9 * * *", "tz": "Europe/Berln"}
     said = world.producer().ask("call", "refused", queue="q", method="cron", args=args)["error"]
@@ -252,14 +220,11 @@ def a_refusal_names_job_argument_and_value(world):
     ), said
 
 
-def rewritten(world):
-    def rule(command):
-        return Instead([*command[:3], b"{}", *command[4:]]) if command[0].upper() == b"DQ.ADD" else None
-
-    world.prepare(lambda proxy: proxy.rules.append(rule))
+def rewritten(command):
+    return Instead([*command[:3], b"{}", *command[4:]]) if command[0].upper() == b"DQ.ADD" else None
 
 
-@scenario(10, rewritten, gate=EACH)
+@scenario(10, breaks(rewritten), gate=EACH)
 def kinds_and_headers_travel_in_the_envelope(world):
     probe = world.worker(start=False)
     probe.call("q", "add", id="k", data={"order": 17}, kind="close", headers={"a": "b"}, delay=0)
@@ -313,18 +278,14 @@ def hooks_are_called(world):
     assert names == ["before", "started", "ended", "after"], names
 
 
-def other_tokens(world):
+def other_tokens(command):
     """Tokens that were rounded by a number type with too few digits."""
-
-    def rule(command):
-        if command[0].upper() in (b"DQ.ACK", b"DQ.NACK", b"DQ.TOUCH"):
-            return Instead([b"%d" % (int(word) ^ 1) if word.isdigit() and len(word) > 17 else word for word in command])
-        return None
-
-    world.prepare(lambda proxy: proxy.rules.append(rule))
+    if command[0].upper() in (b"DQ.ACK", b"DQ.NACK", b"DQ.TOUCH"):
+        return Instead([b"%d" % (int(word) ^ 1) if word.isdigit() and len(word) > 17 else word for word in command])
+    return None
 
 
-@scenario(15, other_tokens, gate=EACH)
+@scenario(15, breaks(other_tokens), gate=EACH)
 def every_command_is_a_method(world):
     probe = world.worker(start=False)
     call = lambda method, **args: probe.call("q", method, **args)  # noqa: E731
@@ -375,11 +336,7 @@ def every_command_is_a_method(world):
     assert call("len") == 300
 
 
-def without_history(world):
-    world.prepare(lambda proxy: proxy.rules.append(without(b"DQ.CFGSET", b"HISTORY")))
-
-
-@scenario(30, without_history, gate=EACH)
+@scenario(30, breaks(without(b"DQ.CFGSET", b"HISTORY")), gate=EACH)
 def a_queue_explains_itself(world):
     probe = world.producer()
     call = lambda method, **args: probe.call("q", method, **args)  # noqa: E731
@@ -568,11 +525,7 @@ def a_handler_walks_its_ladder_without_a_server(world):
     assert (given_up["state"], given_up["reason"], given_up["attempts"]) == ("dead", "no", 1)
 
 
-def without_groups(world):
-    world.prepare(lambda proxy: proxy.rules.append(without(b"DQ.ADD", b"GROUP")))
-
-
-@scenario(9, without_groups, gate=EACH)
+@scenario(9, breaks(without(b"DQ.ADD", b"GROUP")), gate=EACH)
 def groups_take_turns(world):
     probe = world.worker(start=False)
     for n in range(20):
@@ -587,7 +540,7 @@ def groups_take_turns(world):
 
 def refuses_one_add(world):
     refused = Reply(b"-ERR no room\r\n")
-    world.prepare(lambda proxy: proxy.rules.append(once(when(lambda it: it[0].upper() == b"DQ.ADD", refused))))
+    breaks(once(when(named(b"DQ.ADD"), refused)))(world)
 
 
 @scenario(15, refuses_one_add, gate=EACH)

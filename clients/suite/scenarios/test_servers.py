@@ -4,31 +4,12 @@ import threading
 import time
 
 import redis
-from conftest import EACH, scenario
-from proxy import Held, acks, when
+from conftest import EACH, never_acks, says, scenario, seems_transient
+from proxy import Held, named, when
 from servers import PATIENCE_S, Sentinels, wait_until
 
-
-def never_acks(world):
-    world.prepare(lambda proxy: proxy.rules.append(acks(1)))
-
-
-def seems_transient(world):
-    """A fatal error looks like a server that is starting."""
-
-    def change(command, reply):
-        return b"-LOADING the server is loading\r\n" if reply.startswith(b"-") else None
-
-    world.prepare(lambda proxy: proxy.replies.append(change))
-
-
-def seems_fatal(world):
-    """A passing error looks like a server without the module."""
-
-    def change(command, reply):
-        return b"-ERR unknown command 'DQ.BPOP'\r\n" if reply.startswith(b"-") else None
-
-    world.prepare(lambda proxy: proxy.replies.append(change))
+# A passing error looks like a server without the module.
+seems_fatal = says(b"-ERR unknown command 'DQ.BPOP'\r\n")
 
 
 def held_up(world):
@@ -112,6 +93,9 @@ def a_full_memory_stops_producers_but_not_workers(world):
     world.gone("y")
 
 
+is_ack = named(b"DQ.ACK")
+
+
 @scenario(7, seems_fatal, gate=True)
 def a_full_disk_is_waited_out(world):
     world.serve("--appendonly", "no", "--enable-protected-configs", "yes", "--save", "3600 1000000")
@@ -134,10 +118,6 @@ def a_full_disk_is_waited_out(world):
     world.gone("j")
     world.add("next", {})
     world.gone("next")
-
-
-def is_ack(command):
-    return command[0].upper() == b"DQ.ACK"
 
 
 def write_snapshot(world):
@@ -191,14 +171,6 @@ def a_producer_without_the_module_is_told(world):
         probe.order("call", queue="q", method="add", args=args)
         text = probe.wait("refused", refused + 1)["error"]
         assert "does not have the dq module: load it, with 'loadmodule" in text, text
-
-
-@scenario(7, seems_transient, gate=True)
-def with_a_wrong_password_it_says_so(world):
-    server = world.serve("--requirepass", "right")
-    server.password = "right"
-    probe = world.worker(place={"url": f"redis://:wrong@127.0.0.1:{world.proxy.port}"})
-    ends_with(world, probe, "password")
 
 
 @scenario(7, seems_transient, gate=True)

@@ -1,20 +1,13 @@
-"""21: a handler's steps are kept, and signals wake it. A language joins by its name in HAVE."""
+"""21: a handler's steps are kept, and signals wake it."""
 
 import json
+from threading import Event
 
-from conftest import EACH, breaks, scenario
-from proxy import Instead, held, swallow, without
+from conftest import EACH, KEEP_MS, breaks, no_nack, scenario
+from proxy import Held, Instead, held, named, swallow, when, without
 
-HAVE = {
-    "step": {"go", "java", "node", "python", "rust"},
-    "sleep": {"go", "java", "node", "python", "rust"},
-    "signal": {"go", "java", "node", "python", "rust"},
-    "names": {"go", "java", "node", "python", "rust"},
-}
-KEEP_MS = 600_000
 no_step = breaks(swallow(b"DQ.STEP", b":1\r\n"))
 no_sleep = breaks(swallow(b"EVAL", b"$7\r\ndelayed\r\n"))
-no_nack = breaks(swallow(b"DQ.NACK", b"$7\r\ndelayed\r\n"))
 
 
 def add_script(world, *actions, id="j", options=()):
@@ -37,7 +30,7 @@ def until_it_sleeps(world, id="j"):
 # --- Steps
 
 
-@scenario(21, no_step, gate=EACH, only=HAVE["step"])
+@scenario(21, no_step, gate=EACH)
 def a_step_runs_once(world):
     value = {"charge": "ch_1", "n": [1, None]}
     add_script(
@@ -58,7 +51,7 @@ def a_step_runs_once(world):
     assert result(world) == "sent"
 
 
-@scenario(21, no_step, gate=True, only=HAVE["step"])
+@scenario(21, no_step, gate=True)
 def a_step_survives_the_worker(world):
     add_script(world, {"step": "charge", "value": 7}, {"step": "ship", "value": 8}, {"return": "sent"})
     stays, tokens = held(b"DQ.STEP"), []
@@ -88,7 +81,7 @@ def stale(command):
     return None
 
 
-@scenario(21, breaks(swallow(b"DQ.STEP", b":1\r\n")), gate=True, only=HAVE["step"])
+@scenario(21, no_step, gate=True)
 def a_job_that_is_lost_keeps_no_step(world):
     """The handler is told, as of any loss, and the job's end is not sent to the server."""
     world.proxy.rules.append(stale)
@@ -101,7 +94,7 @@ def a_job_that_is_lost_keeps_no_step(world):
     assert not world.proxy.commands(b"DQ.ACK") and not world.proxy.commands(b"DQ.NACK")
 
 
-@scenario(21, breaks(without(b"DQ.NACK", b"REASON")), gate=True, only=HAVE["names"])
+@scenario(21, breaks(without(b"DQ.NACK", b"REASON")), gate=True)
 def a_name_twice_in_one_attempt_is_a_mistake(world):
     """Names that the library itself uses are refused, too."""
     wrong = {
@@ -123,7 +116,7 @@ def a_name_twice_in_one_attempt_is_a_mistake(world):
 # --- Sleeping
 
 
-@scenario(21, no_sleep, gate=EACH, only=HAVE["sleep"])
+@scenario(21, no_sleep, gate=EACH)
 def a_sleep_ends_the_attempt(world):
     add_script(
         world,
@@ -154,7 +147,7 @@ def in_a_transaction(command):
     return Instead([command[0], command[1].replace(b"reply.err then", b"false then"), *command[2:]])
 
 
-@scenario(21, breaks(in_a_transaction), gate=EACH, only=HAVE["sleep"])
+@scenario(21, breaks(in_a_transaction), gate=EACH)
 def a_sleep_for_which_there_is_no_room_is_an_attempt_that_failed(world):
     """Also a wait with a time limit. The attempt counts, so that the job dies in the end, with the reason."""
     for n, action in enumerate(({"sleep": "nap", "ms": 60_000}, {"wait": "signed", "ms": 60_000})):
@@ -173,7 +166,7 @@ def a_sleep_for_which_there_is_no_room_is_an_attempt_that_failed(world):
 # --- Signals
 
 
-@scenario(21, breaks(swallow(b"DQ.SIGNAL", b":1\r\n")), gate=EACH, only=HAVE["signal"])
+@scenario(21, breaks(swallow(b"DQ.SIGNAL", b":1\r\n")), gate=EACH)
 def a_signal_wakes_who_waits_for_it(world):
     add_script(world, {"wait": "signed"}, {"return": "on"}, options=("ATTEMPTS", 1))
     probe = world.worker(concurrency=1)
@@ -186,7 +179,7 @@ def a_signal_wakes_who_waits_for_it(world):
     assert probe.call("q", "signal", id="j", name="signed", value=1) is None
 
 
-@scenario(21, breaks(swallow(b"DQ.SIGNAL", b":1\r\n")), gate=True, only=HAVE["signal"])
+@scenario(21, breaks(swallow(b"DQ.SIGNAL", b":1\r\n")), gate=EACH)
 def a_signal_may_come_first(world):
     add_script(world, {"wait": "signed", "ms": 60_000}, {"wait": "bare"}, {"return": "on"})
     probe = world.worker(start=False)
@@ -199,7 +192,7 @@ def a_signal_may_come_first(world):
     assert len(probe.events("started", job="j")) == 1 and not world.proxy.commands(b"DQ.NACK")
 
 
-@scenario(21, no_sleep, gate=True, only=HAVE["signal"])
+@scenario(21, no_sleep, gate=EACH)
 def a_wait_for_a_signal_has_an_end(world):
     """And it stays so when the signal comes after all."""
     actions = [{"wait": "signed", "ms": 60_000}, {"throw": "later", "times": 2}, {"return": "off"}]
@@ -216,15 +209,11 @@ def a_wait_for_a_signal_has_an_end(world):
     assert [event.get("timed_out") for event in probe.events("waited", job="j")] == [True, True]
 
 
-@scenario(21, no_nack, gate=True, only=HAVE["signal"])
+@scenario(21, no_nack, gate=True)
 def a_signal_between_the_look_and_the_wait_is_not_missed(world):
     """The signal comes after the delivery, and before the job is given back."""
-    from threading import Event
-
-    from proxy import Held
-
     open_ = Event()
-    world.proxy.rules.append(lambda command: Held(open_) if command[0].upper() == b"DQ.NACK" else None)
+    world.proxy.rules.append(when(named(b"DQ.NACK"), Held(open_)))
     add_script(world, {"wait": "signed"}, {"return": "on"})
     probe = world.worker(concurrency=1, handlers=[{"lease_ms": 60_000}])
     world.until(lambda: world.proxy.commands(b"DQ.NACK"), "it gives the job back")

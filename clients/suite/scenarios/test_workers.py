@@ -1,25 +1,12 @@
-"""18, 19, 22: time limits, final errors, middleware, health. A language joins by its name in HAVE."""
+"""18, 19, 22: time limits, final errors, middleware, health."""
 
-from conftest import EACH, breaks, scenario
-from proxy import Instead, held, swallow, without
-
-HAVE = {
-    "timeout": {"go", "java", "node", "python", "rust"},
-    "errors": {"go", "java", "node", "python", "rust"},
-    "around": {"go", "java", "node", "python", "rust"},
-    "health": {"go", "java", "node", "python", "rust"},
-}
-no_nack = breaks(swallow(b"DQ.NACK", b"$7\r\ndelayed\r\n"))
-
-
-def not_fatal(command):
-    return Instead([word for word in command if word.upper() != b"FATAL"]) if command[0].upper() == b"DQ.NACK" else None
-
+from conftest import EACH, breaks, no_nack, permitted, scenario
+from proxy import held, not_fatal, swallow, without
 
 # --- 18
 
 
-@scenario(18, breaks(without(b"DQ.NACK", b"REASON")), gate=EACH, only=HAVE["timeout"])
+@scenario(18, breaks(without(b"DQ.NACK", b"REASON")), gate=EACH)
 def a_handler_has_only_so_much_time(world):
     world.add("j", {"do": "sleep", "ms": 600_000}, "BACKOFF", 1, 600_000)
     world.add("quick", {})
@@ -33,7 +20,7 @@ def a_handler_has_only_so_much_time(world):
     assert not probe.events("lost") and not probe.events("told", job="quick")
 
 
-@scenario(18, no_nack, gate=True, only=HAVE["timeout"])
+@scenario(18, no_nack, gate=EACH)
 def what_a_handler_does_after_its_time_is_dropped(world):
     """The job fails at once; the handler's place stays taken until it ends."""
     world.add("j", {"do": "stubborn", "ms": 4000}, "BACKOFF", 1, 600_000)
@@ -50,7 +37,7 @@ def what_a_handler_does_after_its_time_is_dropped(world):
     assert world.state("j") == "delayed" and world.get("j")["reason"] == "timeout after 1 s"
 
 
-@scenario(18, breaks(not_fatal), gate=True, only=HAVE["errors"])
+@scenario(18, breaks(not_fatal), gate=True)
 def which_errors_are_final(world):
     """``retry_on``: all other errors are final; ``give_up_on``: these errors are."""
     for kind in ("retry", "give up"):
@@ -71,7 +58,7 @@ def which_errors_are_final(world):
 # --- 19
 
 
-@scenario(19, lambda world: world.settings.update(worker={"around": None}), gate=EACH, only=HAVE["around"])
+@scenario(19, lambda world: world.settings.update(worker={"around": None}), gate=EACH)
 def middleware_is_around_the_handler(world):
     world.add("good", {"do": "return", "value": 1}, "KEEP", 600_000)
     world.add("bad", {"do": "throw"}, "BACKOFF", 1, 600_000)
@@ -85,7 +72,7 @@ def middleware_is_around_the_handler(world):
     assert world.get("good")["result"] == "1"
 
 
-@scenario(19, no_nack, gate=True, only=HAVE["around"])
+@scenario(19, no_nack, gate=True)
 def what_middleware_throws_is_the_handlers_error(world):
     for n in range(5):
         world.add(f"j{n}", {}, "BACKOFF", 1, 600_000)
@@ -100,7 +87,7 @@ def what_middleware_throws_is_the_handlers_error(world):
 # --- 22
 
 
-@scenario(22, breaks(held(b"DQ.BPOP")), gate=EACH, only=HAVE["health"])
+@scenario(22, breaks(held(b"DQ.BPOP")), gate=EACH)
 def a_worker_says_whether_it_is_healthy(world):
     probe = world.worker(concurrency=1, wait_ms=500)
 
@@ -146,10 +133,7 @@ def an_idle_worker_says_once_why_it_gets_nothing(world):
 
 @scenario(30, breaks(swallow(b"DQ.EXPLAIN", b"*0\r\n")), gate=EACH)
 def an_idle_worker_that_may_not_ask_says_so_once(world):
-    rights = ["on", ">pw", "~*", "&*", "+@all", "-dq.explain"]
-    world.db.execute_command("ACL", "SETUSER", "worker", "reset", *rights)
-    place = {"url": f"redis://worker:pw@127.0.0.1:{world.proxy.port}"}
-    probe = world.worker(place=place, wait_ms=100, idle_ms=300)
+    probe = world.worker(place=world.without("-dq.explain"), wait_ms=100, idle_ms=300)
     world.until(lambda: lines_of(world, "DQ.EXPLAIN"), "it says that it may not ask")
     asked = len(world.proxy.commands(b"DQ.EXPLAIN"))
     world.add("j", {})
@@ -189,15 +173,9 @@ def a_group_has_settings_of_its_own(world):
     assert paying("clear") is True and paying("stats")["weight"] is None
 
 
-def may_set_groups(world):
-    world.withheld = []
-
-
-@scenario(30, may_set_groups, gate=EACH)
+@scenario(30, permitted, gate=EACH)
 def without_the_right_groups_have_no_settings_which_is_said_once(world):
-    rights = ["on", ">pw", "~*", "&*", "+@all", *getattr(world, "withheld", ["-dq.groupset", "-dq.pause"])]
-    world.db.execute_command("ACL", "SETUSER", "worker", "reset", *rights)
-    probe = world.worker(start=False, place={"url": f"redis://worker:pw@127.0.0.1:{world.proxy.port}"})
+    probe = world.worker(start=False, place=world.without("-dq.groupset", "-dq.pause"))
     for _ in range(2):
         assert probe.call("q", "group_set", group="g", weight=3) is False
         assert probe.call("q", "group_pause", group="g", duration=1000) is False
