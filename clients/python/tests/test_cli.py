@@ -4,13 +4,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
+from running import PATIENCE_S, until
 
 import dq
 
-PATIENCE_S = 60
 PROGRAM = """
 import os, dq
 
@@ -94,13 +93,6 @@ def run(tmp_path, dq_url):
         each.communicate()
 
 
-def until(condition, what):
-    end = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < end, what
-        time.sleep(0.01)
-
-
 @pytest.mark.parametrize(
     "queue, words",
     [
@@ -125,8 +117,7 @@ def test_it_runs_what_it_is_given(run, dq_url, tmp_path, queue, words):
     assert process.wait(PATIENCE_S) == 0
 
 
-def test_several_processes_stop_together_and_one_that_dies_is_started_again(run, dq_url, tmp_path):
-    queue = dq.Queue(dq_url, "q")
+def test_several_processes_stop_together_and_one_that_dies_is_started_again(run, queue, tmp_path):
     queue.add("die", id="killer", ttr=1)
     process = run("program:close", "--queue", "q", "--processes", "2")
     until(lambda: queue.get("killer").state == "reserved", "it is delivered")
@@ -158,9 +149,8 @@ def test_what_cannot_be_run_is_said(run, words, said):
     assert said in process.stderr.read()
 
 
-def test_it_starts_again_when_a_file_changes(run, dq_url, tmp_path):
+def test_it_starts_again_when_a_file_changes(run, queue, tmp_path):
     """Also after an error of the program, and never in the middle of a job."""
-    queue = dq.Queue(dq_url, "q")
     program, out = tmp_path / "changing.py", tmp_path / "out"
 
     def write(body):

@@ -5,20 +5,11 @@ import threading
 import time
 
 import pytest
+from running import PATIENCE_S, until
 
 import dq
 import dq.asyncio
 from dq.company import Company
-
-PATIENCE_S = 60
-
-
-def until(condition, what):
-    end = time.monotonic() + PATIENCE_S
-    while not (value := condition()):
-        assert time.monotonic() < end, f"{what}: not within {PATIENCE_S} s"
-        time.sleep(0.01)
-    return value
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import dq
 from dq import _core, _ends, _guard, _texts, _trouble
 from dq._delivery import Delivery
 from dq._errand import Outcomes
-from dq._leases import Choice, Leases, give_back
+from dq._leases import Choice, Leases
 from dq.codec import Envelope, id_from, id_to
 from dq.times import from_ms, instant_to_ms, to_ms
 
@@ -30,51 +30,6 @@ def after(error, **rest):
     return _ends.ended(made, _guard.verdict(error))
 
 
-def said(error, **rest):
-    return after(error, **rest).command[5:]
-
-
-def test_success_is_acknowledged_with_the_token():
-    outcome = after(None)
-    assert outcome.command == (b"DQ.ACK", b"q", b"WITHTOKENS", b"IDS", 1, b"id", TOKEN)
-    assert outcome.answered([1]) and outcome.verdict == "done"
-
-
-def test_an_ack_that_finds_nothing_is_lost():
-    outcome = after(None)
-    assert outcome.answered([0]) and outcome.verdict == "lost"
-
-
-def test_an_ack_that_was_sent_before_and_finds_nothing_is_done():
-    outcome = after(None)
-    outcome.is_repeated = True
-    assert outcome.answered([0]) and outcome.verdict == "answer lost"
-
-
-def test_the_ladder_of_the_job_goes_first():
-    handler = dq.Handler(lambda job: None, backoff=[7])
-    assert said(ValueError("no"), ladder=1000, handler=handler) == (b"REASON", b"ValueError: no")
-
-
-def test_the_ladder_of_the_handler_is_next_and_its_last_step_repeats():
-    handler = dq.Handler(lambda job: None, backoff=[1, timedelta(seconds=5)])
-    delays = [said(ValueError(), handler=handler, attempt=n)[1] for n in (1, 2, 3)]
-    assert delays == [1000, 5000, 5000]
-
-
-def test_without_a_ladder_the_servers_holds():
-    assert said(ValueError("no"), attempt=5) == (b"REASON", b"ValueError: no")
-    assert _ends.failure(Delivery(b"q", (b"id", b"", TOKEN, 1, 2, 1, [], [], (1, 0, None))), b"no").wait_ms is None
-
-
-def test_attempts_of_the_handler_end_a_job():
-    handler = dq.Handler(lambda job: None, attempts=2)
-    assert said(ValueError(), handler=handler, attempt=1)[0] == b"REASON"
-    assert said(ValueError(), handler=handler, attempt=2)[0] == b"FATAL"
-    assert said(ValueError(), max_attempts=9, handler=handler, attempt=2)[0] == b"FATAL"
-    assert said(ValueError(), max_attempts=1, handler=handler, attempt=1)[0] == b"REASON"  # the server knows that limit
-
-
 def test_a_job_knows_its_last_attempt():
     handler = dq.Handler(lambda job: None, attempts=2)
     for rest, found in (
@@ -88,38 +43,6 @@ def test_a_job_knows_its_last_attempt():
         assert (job.max_attempts, job.is_last_attempt) == found
 
 
-def test_what_a_handler_may_say():
-    assert said(dq.Retry(60, "busy"), ladder=1) == (b"DELAY", 60_000, b"REASON", b"busy")
-    assert said(dq.Snooze(60)) == (b"SILENT", b"DELAY", 60_000)
-    assert said(dq.Snooze(60, "shut")) == (b"SILENT", b"DELAY", 60_000, b"REASON", b"shut")
-    assert said(dq.GiveUp("bad")) == (b"FATAL", b"REASON", b"bad")
-
-
-def test_who_is_cancelled_gives_back_and_who_only_says_so_fails():
-    told = _ends.ended(delivery(), _guard.verdict(dq.Cancelled(), is_told=True))
-    assert told.command[5:] == (b"SILENT",)
-    assert said(dq.Cancelled())[0] == b"REASON"
-
-
-def test_nothing_comes_back_at_once():
-    assert said(dq.Snooze(0))[2] == 100
-    assert said(dq.Retry(0))[1] == 100
-
-
-def test_a_snooze_that_cannot_be_is_a_failure():
-    for delay in (float("inf"), float("nan"), -5, timedelta(days=-1)):
-        assert said(dq.Snooze(delay), ladder=1) == (b"REASON", b"Snooze")
-        assert said(dq.Retry(delay)) == (b"REASON", b"Retry")
-
-
-def test_an_unknown_kind_waits_longer_each_time_and_dies_at_last():
-    for attempt, delay in ((1, 60_000), (13, 780_000)):
-        (*_, delay_ms, word, reason) = _ends.unknown(delivery(attempt=attempt), 'a"\n').command
-        assert (delay_ms, word, reason) == (delay, b"REASON", b'unknown kind "a"\n"')
-    assert _ends.unknown(delivery(attempt=14), "a").command[5:] == (b"FATAL", b"REASON", b'unknown kind "a"')
-    assert len(_ends.unknown(delivery(), "x" * 5000).command[-1]) == 1024
-
-
 def kept(count, **rest):
     made = delivery(**rest)
     made.steps = [b"dq:unknown", count]
@@ -128,6 +51,7 @@ def kept(count, **rest):
 
 def test_deliveries_to_workers_that_do_not_know_the_kind_are_no_attempts_of_the_handler():
     three = dq.Handler(lambda job: None, attempts=3)
+    assert len(_ends.unknown(delivery(), "x" * 5000).command[-1]) == 1024
     assert _ends.unknown(delivery(), "a").ahead == ((b"DQ.STEP", b"q", b"id", TOKEN, b"dq:unknown", 1),)
     assert _ends.unknown(kept(b"6", attempt=9), "a").ahead[0][-1] == 7
     assert _ends.unknown(delivery(attempt=14), "a").ahead == ()
@@ -176,8 +100,8 @@ def test_what_the_server_refuses_is_left_out_and_never_hangs():
     first, second, third = refusals(after(dq.Retry(century, "busy"), ladder=1000))
     assert first == (b"DELAY", 3155760000000, b"REASON", b"busy")
     assert (second, third) == ((b"REASON", b"busy"), ())
-    snoozed = refusals(after(dq.Snooze(century)))
-    assert snoozed == [(b"SILENT", b"DELAY", 3155760000000), ()], "a failure"
+    snoozed = refusals(after(dq.Snooze(century, "shut")))
+    assert snoozed == [(b"SILENT", b"DELAY", 3155760000000, b"REASON", b"shut"), (b"REASON", b"shut"), ()], "a failure"
     seven = dq.Handler(lambda job: None, backoff=[7])
     assert refusals(after(dq.Retry(century, "busy"), handler=seven))[1] == (b"DELAY", 7000, b"REASON", b"busy")
     own = refusals(after(ValueError("no"), handler=dq.Handler(lambda job: None, backoff=[century])))
@@ -196,6 +120,8 @@ def test_an_end_whose_successor_is_refused_is_a_failure():
     assert not outcome.refused(b"ERR out of range")
     assert outcome.command[0] == b"DQ.NACK" and outcome.command[-4:-1] == (b"DELAY", 5, b"REASON")
     assert outcome.command[-1] == b"not added again: ERR out of range"
+    outcome = _ends.followed(Delivery(b"q", (b"id", b"", TOKEN, 1, 2, 1, [], [], (1, 0, None))), (), outcome, None, b"")
+    assert not outcome.refused(b"no") and outcome.command[5:] == (b"REASON", b": no"), "as of a consumer: no handler"
 
 
 def test_reasons_are_cut_and_are_utf8():
@@ -272,11 +198,6 @@ def test_a_lease_of_another_length_is_asked_for_until_it_is_answered():
     assert leases.beats(100.5) == [touch] and leases.beats(100.6) == [touch]
     leases.beaten([one], [12345], 100.6)
     assert leases.beats(100.7) == [] and leases.beat_at == 102.6
-
-
-def test_what_is_left_goes_back_in_one_command_for_each_queue():
-    other = delivery(key=b"r", id=b"x")
-    assert give_back([other]) == [(b"DQ.NACK", b"r", b"IDS", 1, b"x", TOKEN, b"SILENT")]
 
 
 @pytest.mark.parametrize(
@@ -369,14 +290,6 @@ def test_durations_are_rounded_up_and_instants_need_a_zone():
     assert instant_to_ms(instant) == instant_to_ms(from_ms(instant_to_ms(instant)))
     with pytest.raises(ValueError):
         instant_to_ms(datetime(2026, 1, 1))
-
-
-def test_weights_decide_which_queue_comes_first():
-    fetches = _core.Fetches([b"a", b"b"], [9, 1], Choice(1))
-    first = [fetches.command(1, 5, 0)[1] for _ in range(500)]
-    assert 0 < first.count(b"b") < 150
-    strict = _core.Fetches([b"a", b"b"], None, Choice(1))
-    assert {strict.command(1, 5, 0)[1:3] for _ in range(50)} == {(b"a", b"b")}
 
 
 def test_a_fetch_that_gave_way_goes_on_with_its_wait_for_a_batch():

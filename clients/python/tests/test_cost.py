@@ -72,7 +72,7 @@ def test_a_job_that_is_done_leaves_nothing_to_the_garbage_collector(dq_url):
         gc.enable()
 
 
-def test_where_one_thread_runs_all_a_handler_that_takes_long_holds_up_no_other(dq_url, monkeypatch):
+def test_where_one_thread_runs_all_a_handler_that_takes_long_holds_up_no_other(queue, monkeypatch):
     monkeypatch.setattr(_scheduler, "BRIEF_S", 1e9)
     all_begun, ran = threading.Barrier(10), threading.Semaphore(0)
 
@@ -81,7 +81,6 @@ def test_where_one_thread_runs_all_a_handler_that_takes_long_holds_up_no_other(d
             all_begun.wait(60)
         ran.release()
 
-    with dq.Queue(dq_url, "q") as queue:
-        queue.add_many([{"data": n} for n in range(60)])
-        with dq.Worker(queue, handle, concurrency=10):
-            assert all(ran.acquire(timeout=60) for _ in range(60))
+    queue.add_many([{"data": n} for n in range(60)])
+    with dq.Worker(queue, handle, concurrency=10):
+        assert all(ran.acquire(timeout=60) for _ in range(60))

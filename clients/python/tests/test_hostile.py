@@ -12,6 +12,7 @@ import time
 import hostile
 import pytest
 import redis
+from running import running, until
 
 import dq
 import dq.asyncio
@@ -30,13 +31,6 @@ def is_json(value):
 
 def unforeseen(self, batch, error):
     raise error
-
-
-def wait_until(condition, what):
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end, what
-        time.sleep(0.01)
 
 
 class Stalled(Exception):
@@ -335,7 +329,7 @@ def test_a_result_too_large_for_the_server_is_left_out(dq_url):
         queue = dq.Queue(dq_url, "q")
         queue.add_many(jobs)
         with dq.Worker(queue, lambda job: "x" * (5 << 20) if job.data % 7 == 0 else None, concurrency=2):
-            wait_until(lambda: not client.exists("q"), "the end of the queue")
+            until(lambda: not client.exists("q"), "the end of the queue")
 
         async def play():
             queue = dq.asyncio.Queue(dq_url, "q")
@@ -356,16 +350,15 @@ def test_a_result_too_large_for_the_server_is_left_out(dq_url):
         client.config_set("proto-max-bulk-len", 512 << 20)
 
 
-def test_a_fault_of_the_worker_ends_no_thread(dq_url, monkeypatch):
+def test_a_fault_of_the_worker_ends_no_thread(dq_url, queue, monkeypatch):
     def broken(*_):
         raise RuntimeError("ours")
 
     client = redis.Redis.from_url(dq_url)
-    queue = dq.Queue(dq_url, "q")
     monkeypatch.setattr(_running.BaseWorker, "_verdict", broken)
     queue.add_many([{"data": n, "id": f"j{n}", "attempts": 1} for n in range(6)])
     with dq.Worker(queue, raising(ValueError()), concurrency=2):
-        wait_until(lambda: queue.len("dead") == 6, "six dead jobs")
+        until(lambda: queue.len("dead") == 6, "six dead jobs")
     assert queue.get("j0").reason == "the worker failed: RuntimeError"
     client.delete("q")
 
@@ -373,8 +366,7 @@ def test_a_fault_of_the_worker_ends_no_thread(dq_url, monkeypatch):
 # --- Work that would not run
 
 
-def test_a_generator_or_coroutine_of_which_nothing_ran_is_no_success(dq_url):
-    queue = dq.Queue(dq_url, "q")
+def test_a_generator_or_coroutine_of_which_nothing_ran_is_no_success(queue):
     for function in hostile.RETURNED:
         queue.add(1, id=function.__name__)
         assert dq.Worker(queue, lambda job, function=function: function(job), concurrency=1).drain() == 1
@@ -403,31 +395,7 @@ def test_a_callable_whose_call_is_async_is_awaited_or_refused(dq_url):
     asyncio.run(play())
 
 
-def test_what_a_handler_says_and_cannot_be_is_said_in_the_log(dq_url, caplog):
-    queue = dq.Queue(dq_url, "q")
-    queue.add(1, id="a", backoff=[60])
-
-    def snooze(job):
-        raise dq.Snooze(float("inf"), "later")
-
-    dq.Worker(queue, snooze).drain()
-    assert queue.get("a").reason == "later" and queue.get("a").attempts == 1
-    assert [line for line in caplog.messages if "'a'" in line and "inf is not a delay" in line]
-
-
-def test_a_delay_that_the_server_refuses_is_said_and_left_out(dq_url, caplog):
-    queue = dq.Queue(dq_url, "q")
-    for id, said in ("snooze", dq.Snooze(4e9)), ("retry", dq.Retry(4e9)):
-        queue.add(1, id=id, backoff=[60])
-        dq.Worker(queue, raising(said)).drain()
-        found = queue.get(id)
-        assert (found.state, found.attempts) == ("delayed", 1)
-        assert len([line for line in caplog.messages if f"{id!r}: the server refused" in line]) == 1
-        queue.delete(id)
-
-
-def test_one_that_cannot_be_read_dies_and_leaves_the_others_of_its_batch(dq_url):
-    queue = dq.Queue(dq_url, "q")
+def test_one_that_cannot_be_read_dies_and_leaves_the_others_of_its_batch(queue):
     queue.add_many([{"data": b"\xff", "id": "bad"}, {"data": 1, "id": "good"}, {"data": b"[" * 100_000, "id": "deep"}])
 
     def read(jobs):
@@ -517,18 +485,12 @@ def test_leases_are_renewed_while_a_text_is_made(dq_url, caplog, module):
     async def handle_async(job):
         raise Slow
 
-    made = module.Worker(
-        module.Queue(dq_url, "q"), dq.Handler(handle if module is dq else handle_async, lease=0.6, attempts=2)
-    )
-    thread = threading.Thread(target=lambda: made.run() if module is dq else asyncio.run(made.run(signals=False)))
-    with dq.Queue(dq_url, "q") as queue:
+    handler = dq.Handler(handle if module is dq else handle_async, lease=0.6, attempts=2)
+    with dq.Queue(dq_url, "q") as queue, running(module, dq_url, handler):
         queue.add(1, id="j", backoff=[600])
-        thread.start()
-        wait_until(lambda: queue.get("j").state != "reserved" and queue.get("j").reason, "the failure")
+        until(lambda: queue.get("j").state != "reserved" and queue.get("j").reason, "the failure")
         found = queue.get("j")
         assert (found.state, found.attempts, found.reason) == ("delayed", 1, "Slow: at last")
-        made.stop() if module is dq else made._links[0]._bell._loop.call_soon_threadsafe(made.stop)
-        thread.join(60)
     assert "at last" in caplog.text and "in handle" in caplog.text and "lost" not in caplog.text
 
 
@@ -547,22 +509,21 @@ def test_a_text_that_never_comes_is_not_waited_for(monkeypatch):
 
 
 @pytest.mark.parametrize("refusal", ["OOM command not allowed", "MAXBYTES queue is full", "ERR no"])
-def test_a_result_that_is_refused_costs_no_job(dq_url, caplog, refusal):
-    with dq.Queue(dq_url, "q") as queue:
-        queue.add(1, id="j", keep=600)
-        worker = dq.Worker(queue, lambda job: "x" * 1000)
-        (link,) = worker._links = worker._make_links()
-        answered = link._answered
-        refusals = [redis.ResponseError(refusal)]
-        link._answered = lambda outcome, reply: answered(outcome, refusals.pop() if refusals else reply)
-        worker._settled(*link.fetch(1, 1), None, b"x" * 1000)
-        ((told,),) = link._take_outcomes()
-        assert link._answered(told, None) is None
-        assert told.command[2:4] == (b"WITHTOKENS", b"IDS")
-        link.flush()
-        found = queue.get("j")
-        assert (found.state, found.result) == ("done", None)
-        assert f"job 'j': the server refused its result of 1000 bytes ({refusal}" in caplog.text
+def test_a_result_that_is_refused_costs_no_job(queue, caplog, refusal):
+    queue.add(1, id="j", keep=600)
+    worker = dq.Worker(queue, lambda job: "x" * 1000)
+    (link,) = worker._links = worker._make_links()
+    answered = link._answered
+    refusals = [redis.ResponseError(refusal)]
+    link._answered = lambda outcome, reply: answered(outcome, refusals.pop() if refusals else reply)
+    worker._settled(*link.fetch(1, 1), None, b"x" * 1000)
+    ((told,),) = link._take_outcomes()
+    assert link._answered(told, None) is None
+    assert told.command[2:4] == (b"WITHTOKENS", b"IDS")
+    link.flush()
+    found = queue.get("j")
+    assert (found.state, found.result) == ("done", None)
+    assert f"job 'j': the server refused its result of 1000 bytes ({refusal}" in caplog.text
 
 
 def test_a_result_that_cuts_the_connection_ends_its_job(dq_server, dq_url):
@@ -577,9 +538,7 @@ def test_a_result_that_cuts_the_connection_ends_its_job(dq_server, dq_url):
         with dq.Queue(dq_url, "q") as queue, dq.Worker(queue, handle, concurrency=2):
             for id in ("large", "a", "b"):
                 queue.add(1, id=id, keep=600)
-            wait_until(
-                lambda: {queue.get(id).state for id in ("large", "a", "b")} <= {"done", "dead"}, "the ends of all"
-            )
+            until(lambda: {queue.get(id).state for id in ("large", "a", "b")} <= {"done", "dead"}, "the ends of all")
             found = queue.get("large")
             assert found.reason in (None, "result cannot be stored: 8000002 bytes") and found.result is None
             assert sorted(runs) == ["a", "b", "large"]
@@ -587,33 +546,32 @@ def test_a_result_that_cuts_the_connection_ends_its_job(dq_server, dq_url):
         dq_server.client.config_set("proto-max-bulk-len", "512mb")
 
 
-def test_jobs_that_are_done_share_one_ack_and_one_of_them_may_be_lost(dq_url):
+def test_jobs_that_are_done_share_one_ack_and_one_of_them_may_be_lost(queue):
     lost = []
 
     class Losses(dq.Hooks):
         def lost(self, job):
             lost.append((job.id, job.cancel_reason))
 
-    with dq.Queue(dq_url, "q") as queue:
-        queue.add_many([{"data": 1, "id": id} for id in "abcd"])
-        worker = dq.Worker(queue, print, hooks=[Losses()])
-        (link,) = worker._links = worker._make_links()
-        found = link.fetch(4, 1)
-        queue.delete("b")
-        for delivery in found:
-            worker._settled(delivery, None, b"1" if delivery.id == b"d" else None)
-        parts = link._take_outcomes()
-        assert [[each.delivery.id for each in part] for part in parts] == [[b"a", b"b", b"c"], [b"d"]]
-        refused = redis.ResponseError("LOADING is loading")
-        assert link._part_answered(parts[0], refused) is refused
-        link._outcomes.extend(parts[1])
-        assert len(link._outcomes) == 4
-        link.flush()
-        assert lost == [("b", "lost")] and not link.is_telling()
-        assert queue.len() == 0
+    queue.add_many([{"data": 1, "id": id} for id in "abcd"])
+    worker = dq.Worker(queue, print, hooks=[Losses()])
+    (link,) = worker._links = worker._make_links()
+    found = link.fetch(4, 1)
+    queue.delete("b")
+    for delivery in found:
+        worker._settled(delivery, None, b"1" if delivery.id == b"d" else None)
+    parts = link._take_outcomes()
+    assert [[each.delivery.id for each in part] for part in parts] == [[b"a", b"b", b"c"], [b"d"]]
+    refused = redis.ResponseError("LOADING is loading")
+    assert link._part_answered(parts[0], refused) is refused
+    link._outcomes.extend(parts[1])
+    assert len(link._outcomes) == 4
+    link.flush()
+    assert lost == [("b", "lost")] and not link.is_telling()
+    assert queue.len() == 0
 
 
-def test_a_batcher_is_not_woken_again_while_fetches_take_all(dq_url):
+def test_a_batcher_is_not_woken_again_while_fetches_take_all(queue):
     """It stays armed until what came last is a millisecond old."""
 
     class Bell:
@@ -625,10 +583,9 @@ def test_a_batcher_is_not_woken_again_while_fetches_take_all(dq_url):
             link._outcomes.first_at = 1e9 if self.times < 5 else -1e9
             return False
 
-    with dq.Queue(dq_url, "q") as queue:
-        worker = dq.Worker(queue, print)
-        (link,) = worker._make_links()
-        link._armed, link._bell, link._outcomes.first_at = True, Bell(), 1e9
-        link._outcomes.append(None)
-        link._let_gather()
-        assert link._bell.times == 5 and not link._armed
+    worker = dq.Worker(queue, print)
+    (link,) = worker._make_links()
+    link._armed, link._bell, link._outcomes.first_at = True, Bell(), 1e9
+    link._outcomes.append(None)
+    link._let_gather()
+    assert link._bell.times == 5 and not link._armed

@@ -37,31 +37,30 @@ def test_a_forked_process_makes_ids_of_its_own():
     assert random.random() == before
 
 
-def test_many_jobs_whose_options_look_alike(dq_url):
-    with dq.Queue(dq_url, "q") as queue:
-        steps = [60]
-        jobs = [
-            {"data": 1, "id": "a", "delay": 60},
-            {"data": 2, "id": "b", "delay": 60},
-            {"data": 3, "id": "c", "delay": 60, "priority": 0},
-            {"data": 4, "id": "d", "backoff": steps},
-            {"data": 5, "id": "e", "delay": 60, "group": "g"},
-            {"data": 6, "id": "f"},
-        ]
+def test_many_jobs_whose_options_look_alike(queue):
+    steps = [60]
+    jobs = [
+        {"data": 1, "id": "a", "delay": 60},
+        {"data": 2, "id": "b", "delay": 60},
+        {"data": 3, "id": "c", "delay": 60, "priority": 0},
+        {"data": 4, "id": "d", "backoff": steps},
+        {"data": 5, "id": "e", "delay": 60, "group": "g"},
+        {"data": 6, "id": "f"},
+    ]
 
-        def changing():
-            for job in jobs:
-                yield job
-                steps.append(60)
+    def changing():
+        for job in jobs:
+            yield job
+            steps.append(60)
 
-        last = {"data": 7, "id": "g", "backoff": steps}
-        assert queue.add_many(chain(changing(), [last])) == list("abcdefg")
-        found = [queue.get(id) for id in "abcdefg"]
-        assert [job.state for job in found] == ["delayed"] * 3 + ["ready", "delayed", "ready", "ready"]
-        assert [job.group for job in found] == [None] * 4 + ["g", None, None]
-        assert (len(found[3].backoff), len(found[6].backoff)) == (4, 7)
-        with pytest.raises(TypeError, match="delai"):
-            queue.add_many([{"data": 1, "delay": 1}, {"data": 1, "delai": 1}])
+    last = {"data": 7, "id": "g", "backoff": steps}
+    assert queue.add_many(chain(changing(), [last])) == list("abcdefg")
+    found = [queue.get(id) for id in "abcdefg"]
+    assert [job.state for job in found] == ["delayed"] * 3 + ["ready", "delayed", "ready", "ready"]
+    assert [job.group for job in found] == [None] * 4 + ["g", None, None]
+    assert (len(found[3].backoff), len(found[6].backoff)) == (4, 7)
+    with pytest.raises(TypeError, match="delai"):
+        queue.add_many([{"data": 1, "delay": 1}, {"data": 1, "delai": 1}])
 
 
 class Twice(dq.Queue):
@@ -104,10 +103,9 @@ def test_an_add_that_is_sent_twice_adds_one_job_and_succeeds(dq_url):
 
 
 @pytest.mark.parametrize("if_exists", [None, "replace", "next"])
-def test_a_second_job_of_an_id_that_was_given_is_refused_as_before(dq_url, if_exists):
-    with dq.Queue(dq_url, "q") as queue:
-        queue.add(1, id="a", delay=60)
-        assert queue.add(2, id="a", if_exists=if_exists) == ("a" if if_exists == "replace" else None)
+def test_a_second_job_of_an_id_that_was_given_is_refused_as_before(queue, if_exists):
+    queue.add(1, id="a", delay=60)
+    assert queue.add(2, id="a", if_exists=if_exists) == ("a" if if_exists == "replace" else None)
 
 
 # --- The hook adding
@@ -169,15 +167,14 @@ def test_what_json_does_not_have_is_an_error_of_the_producer(dq_url, data, kind)
         queue.add(data, kind=kind)
 
 
-def test_data_in_themselves(dq_url):
+def test_data_in_themselves(queue):
     circle = []
     circle.append({"again": circle})
-    with dq.Queue(dq_url, "q") as queue:
-        with pytest.raises(ValueError, match="in themselves"):
-            queue.add_many([{"data": 1}, {"data": circle}])
-        assert queue.len() == 0
-        queue.add([[], [], {"a": [circle[:0]] * 2}], id="same")
-        assert queue.get("same").payload == b'[[],[],{"a":[[],[]]}]'
+    with pytest.raises(ValueError, match="in themselves"):
+        queue.add_many([{"data": 1}, {"data": circle}])
+    assert queue.len() == 0
+    queue.add([[], [], {"a": [circle[:0]] * 2}], id="same")
+    assert queue.get("same").payload == b'[[],[],{"a":[[],[]]}]'
 
 
 @pytest.mark.parametrize("is_own", [True, False])
@@ -195,43 +192,6 @@ def test_more_adds_at_a_time_than_connections(dq_url, is_own):
         with ThreadPoolExecutor(300) as threads:
             assert len(set(threads.map(queue.add, range(600)))) == 600
         assert queue.len() == 753
-
-
-WORDS = ["IDS", "ids", "WITHTOKENS", "RESULTS", "UNRESERVED", "PRIORITY", "DELAY", "AT", "TOKEN", "7", "zz"]
-
-
-def test_ids_that_read_as_words_are_ids(dq_url):
-    with dq.Queue(dq_url, "q") as queue:
-        queue.add_many([{"data": id, "id": id, "delay": 600, "keep": 600} for id in WORDS])
-        assert queue.reschedule("PRIORITY", "7", "zz", delay=100) == 3 and queue.get("zz").priority == 0
-        assert queue.reschedule("IDS", "1", "DELAY", priority=3) == 2
-        assert queue.delete("UNRESERVED", "zz") == 2 and queue.cancel("AT") and not queue.cancel("IDS 1")
-        assert queue.reschedule(*WORDS, delay=0) == 8
-        tokens = {job.id: job.token for job in queue.pop(5)}
-        assert all(queue.touch_many(tokens).values()) and all(queue.touch(*each) for each in tokens.items())
-        first, second, third, *rest = tokens
-        assert queue.nack(first, tokens.pop(first), mode="silent") == "ready"
-        assert queue.ack(second, tokens[second], "a result") and not queue.ack(second, tokens.pop(second))
-        assert queue.ack_many({**tokens, "zz": "1"}, {third: 1}) == 3
-        seen = []
-        dq.Worker(queue, lambda job: seen.append(job.id)).drain()
-        assert sorted([*seen, second, third, *rest]) == sorted(set(WORDS) - {"UNRESERVED", "zz", "AT"})
-        assert queue.result(third) == 1 and queue.wait(second, 5) == "a result"
-
-
-def test_a_prefix_of_payloads(dq_url):
-    with dq.Queue(dq_url, "q") as queue:
-        queue.add(b"x" * 5000, id="a")
-        found, (peeked,), (none,) = (
-            queue.get("a", prefix=2),
-            queue.peek("ready", prefix=3),
-            queue.peek("ready", prefix=0),
-        )
-        assert (found.payload, found.payload_bytes, queue.get("a").payload_bytes) == (b"xx", 5000, 5000)
-        assert (peeked.payload, peeked.payload_bytes, none.payload) == (b"xxx", 5000, b"")
-        assert queue.peek("ready")[0].payload_bytes == 5000
-        queue.add(1, id="b", after=["a"])
-        assert [each.id for each in queue.peek("blocked")] == ["b"]
 
 
 def test_waits_are_ended_by_their_own_user(dq_server, dq_url):

@@ -40,6 +40,10 @@ MISTAKES = {
     "true for a delay": ("^delay must be a number of seconds", TypeError, lambda: QUEUE.add(1, delay=True)),
     "a number for an instant": ("^at must be a datetime, such as .*, not 5$", TypeError, lambda: QUEUE.add(1, at=5)),
     "an instant without a zone": ("^at needs a time zone", ValueError, lambda: QUEUE.add(1, at=datetime(2030, 1, 1))),
+    "both a delay and an instant": ("^delay and at cannot be combined$", ValueError,
+                                    lambda: QUEUE.add(1, delay=1, at=datetime(2030, 1, 1, tzinfo=timezone.utc))),
+    "what JSON cannot hold": ("what JSON can hold: JSON cannot hold an object of set$", TypeError,
+                              lambda: QUEUE.add({1, 2}, kind="k")),
     "a ladder of one number": (LADDER, TypeError, lambda: QUEUE.add(1, backoff=60)),
     "a ladder in words": ("^backoff must be a list of waits", TypeError, lambda: QUEUE.add(1, backoff="60")),
     "a step in words": ("^a step of backoff must be a number", TypeError, lambda: QUEUE.add(1, backoff=["60"])),
@@ -73,6 +77,9 @@ MISTAKES = {
                              TypeError, lambda: dq.Worker(QUEUE, "close")),
     "text for a number": ("^concurrency must be a whole number, 1 or more, not '5'$", TypeError,
                           lambda: dq.Worker(QUEUE, work, concurrency="5")),
+    "less than no shards": ("^shards is 0", ValueError, lambda: dq.Queue(NOWHERE, "q", shards=-1)),
+    "more weights than queues": ("^weights: one for each queue$", ValueError,
+                                 lambda: dq.Worker(QUEUE, work, weights=[1, 2])),
     "no room at all": ("^concurrency must be a whole number, 1 or more, not 0$", ValueError,
                        lambda: dq.Worker(QUEUE, work, concurrency=0)),
     "a drain in words": ("^drain must be a number of seconds", TypeError, lambda: dq.Worker(QUEUE, work, drain="5s")),
@@ -152,22 +159,10 @@ def test_refused(name):
     assert "se/cret" not in repr(raised.value) and "secret" not in repr(raised.value)
 
 
-def test_a_handler_that_comes_after_the_start_is_refused(dq_url):
-    queue = dq.Queue(dq_url, "q")
+def test_a_handler_that_comes_after_the_start_is_refused(queue):
     sentence = "^the worker runs already: its handler of 'late' must be known before"
     with dq.Worker(queue, work, concurrency=1) as worker, pytest.raises(RuntimeError, match=sentence):
         worker.job("late")
-
-
-def test_a_wait_that_is_over_when_a_handler_asks_for_it_means_soon(dq_url):
-    with dq.Queue(dq_url, "q") as queue:
-        queue.add(1, id="a")
-
-        def over(job):
-            raise dq.Snooze(-5)
-
-        assert dq.Worker(queue, over).drain() == 1
-        assert queue.get("a").state == "delayed"
 
 
 @pytest.fixture
@@ -194,27 +189,6 @@ def answers(socket):
 MISSING = "^the server does not have the dq module: load it, with 'loadmodule "
 
 
-def test_a_producer_is_told_that_the_server_has_no_module(bare_server):
-    with dq.Queue(bare_server, "q") as queue:
-        for call in (
-            lambda: queue.add(1),
-            lambda: queue.add_many([{"data": 1}, {"data": 2}]),
-            lambda: queue.bpop(0.01),
-        ):
-            with pytest.raises(dq.ConfigurationError, match=MISSING):
-                call()
-
-
-def test_one_with_asyncio_too(bare_server):
-    async def add():
-        async with dq.asyncio.Queue(bare_server, "q") as queue:
-            for call in (queue.add(1), queue.add_many([{"data": 1}, {"data": 2}])):
-                with pytest.raises(dq.ConfigurationError, match=MISSING):
-                    await call
-
-    asyncio.run(add())
-
-
 @pytest.mark.parametrize("face", [dq, dq.asyncio])
 def test_a_worker_says_it_in_its_log_and_not_that_it_tries_again(bare_server, caplog, face):
     queue = face.Queue(bare_server, "q")
@@ -236,13 +210,12 @@ def test_methods_are_named_as_callers_know_them():
                     assert method.__qualname__ == f"{made.__name__}.{name}"
 
 
-def test_full_in_a_pipeline(dq_url):
-    with dq.Queue(dq_url, "q") as queue:
-        queue.configure(maxlen=1)
-        with pytest.raises(dq.QueueFull, match="MAXLEN "):
-            queue.add_many([{"data": 1}, {"data": 2}])
-        with pytest.raises(dq.QueueFull, match=r"full; 1 of 2 jobs were added$"):
-            queue.join([{"data": 1}], then={"data": 2})
+def test_full_in_a_pipeline(queue):
+    queue.configure(maxlen=1)
+    with pytest.raises(dq.QueueFull, match="MAXLEN "):
+        queue.add_many([{"data": 1}, {"data": 2}])
+    with pytest.raises(dq.QueueFull, match=r"full; 1 of 2 jobs were added$"):
+        queue.join([{"data": 1}], then={"data": 2})
 
 
 REFUSALS = {
@@ -262,32 +235,30 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize("case", REFUSALS)
-def test_a_refusal_says_what_is_refused(dq_url, case):
+def test_a_refusal_says_what_is_refused(dq_url, queue, case):
     async def on_asyncio():
         async with dq.asyncio.Queue(dq_url, "q") as queue:
             await queue.add(1, id="b")
 
     refuse, id, argument, value, text = REFUSALS[case]
-    with dq.Queue(dq_url, "q") as queue:
-        try:
-            with pytest.raises(dq.Refused) as raised:
-                refuse(queue)
-            error = raised.value
-            assert (
-                str(error).partition("; ")[0]
-                == (f"job {id!r} of " if id else "") + f"queue 'q': the server refused {text}"
-            )
-            assert f"{error.code} {error.said}" == text.partition(": ")[2]
-            assert (error.id, error.argument, error.value) == (id, argument, value)
-            assert (error.__suppress_context__ or error.__context__ is None) and len(raised.traceback) < 8, (
-                "frames of the client"
-            )
-            assert repr(pickle.loads(pickle.dumps(error))) == repr(error)
-            if error.code != "ERR":
-                with pytest.raises(dq.Refused, match=f"^job 'b' of queue 'q': the server refused DQ.ADD: {error.code}"):
-                    asyncio.run(on_asyncio())
-        finally:
-            queue.client.config_set("maxmemory", 0)
+    try:
+        with pytest.raises(dq.Refused) as raised:
+            refuse(queue)
+        error = raised.value
+        assert (
+            str(error).partition("; ")[0] == (f"job {id!r} of " if id else "") + f"queue 'q': the server refused {text}"
+        )
+        assert f"{error.code} {error.said}" == text.partition(": ")[2]
+        assert (error.id, error.argument, error.value) == (id, argument, value)
+        assert (error.__suppress_context__ or error.__context__ is None) and len(raised.traceback) < 8, (
+            "frames of the client"
+        )
+        assert repr(pickle.loads(pickle.dumps(error))) == repr(error)
+        if error.code != "ERR":
+            with pytest.raises(dq.Refused, match=f"^job 'b' of queue 'q': the server refused DQ.ADD: {error.code}"):
+                asyncio.run(on_asyncio())
+    finally:
+        queue.client.config_set("maxmemory", 0)
 
 
 def test_a_refusal_of_many_jobs_names_none():
@@ -295,22 +266,21 @@ def test_a_refusal_of_many_jobs_names_none():
         assert refused(redis.ResponseError("OOM"), (b"DQ.NACK", b"q", *words)).id == id
 
 
-def test_a_wait_that_timed_out_says_for_which_job_and_how_long(dq_url):
+def test_a_wait_that_timed_out_says_for_which_job_and_how_long(dq_url, queue):
     async def on_asyncio():
         async with dq.asyncio.Queue(dq_url, "q") as queue:
             await queue.wait("a", 0.05)
 
-    with dq.Queue(dq_url, "q") as queue:
-        queue.add(1, id="a", delay=60)
-        for wait in (
-            lambda: queue.wait("a", 0.05),
-            lambda: queue.add_and_wait(1, id="b", delay=60, timeout=0.05),
-            lambda: asyncio.run(on_asyncio()),
-        ):
-            with pytest.raises(dq.TimedOut, match=r"^job '[ab]' did not end within 0.05 s$") as raised:
-                wait()
-            assert raised.value.id in ("a", "b") and raised.value.timeout == 0.05
-            assert isinstance(raised.value, TimeoutError)
+    queue.add(1, id="a", delay=60)
+    for wait in (
+        lambda: queue.wait("a", 0.05),
+        lambda: queue.add_and_wait(1, id="b", delay=60, timeout=0.05),
+        lambda: asyncio.run(on_asyncio()),
+    ):
+        with pytest.raises(dq.TimedOut, match=r"^job '[ab]' did not end within 0.05 s$") as raised:
+            wait()
+        assert raised.value.id in ("a", "b") and raised.value.timeout == 0.05
+        assert isinstance(raised.value, TimeoutError)
 
 
 def test_no_printed_form_shows_the_password(caplog):
@@ -346,25 +316,24 @@ def test_the_password_is_used(dq_server, dq_url):
         dq_server.client.execute_command("ACL", "DELUSER", "me")
 
 
-def test_after_what_is_not_there_names_it_and_the_way_out(dq_url):
+def test_after_what_is_not_there_names_it_and_the_way_out(dq_url, queue):
     sentence = "^after: the queue does not hold 'b', 'c': it has ended, or was never added. Add .* one add_many, or"
 
     async def add():
         async with dq.asyncio.Queue(dq_url, "q") as queue:
             await queue.add(1, after=["a", "b", "c"])
 
-    with dq.Queue(dq_url, "q") as queue:
-        queue.add(1, id="a", delay=60)
-        for mistake in (
-            lambda: queue.add(1, after=["a", "b", "c"]),
-            lambda: queue.add_many([{"data": 1, "id": "x"}, {"data": 2, "after": ["x", "b", "a", "c"]}]),
-            lambda: asyncio.run(add()),
-        ):
-            with pytest.raises(dq.UnknownJob, match=sentence) as raised:
-                mistake()
-            assert raised.value.ids == ["b", "c"]
-        with pytest.raises(dq.UnknownJob, match=r"hold '0', .* '9' and 15 more: it"):
-            queue.add(1, after=[*map(str, range(25))])
+    queue.add(1, id="a", delay=60)
+    for mistake in (
+        lambda: queue.add(1, after=["a", "b", "c"]),
+        lambda: queue.add_many([{"data": 1, "id": "x"}, {"data": 2, "after": ["x", "b", "a", "c"]}]),
+        lambda: asyncio.run(add()),
+    ):
+        with pytest.raises(dq.UnknownJob, match=sentence) as raised:
+            mistake()
+        assert raised.value.ids == ["b", "c"]
+    with pytest.raises(dq.UnknownJob, match=r"hold '0', .* '9' and 15 more: it"):
+        queue.add(1, after=[*map(str, range(25))])
 
 
 def test_after_what_cannot_be_looked_up_is_told_in_the_servers_words(dq_url):
@@ -376,12 +345,11 @@ def test_after_what_cannot_be_looked_up_is_told_in_the_servers_words(dq_url):
         queue.add(1, after=["gone"])
 
 
-def test_a_wait_for_what_is_not_there_names_it_and_the_way_out(dq_url):
-    with dq.Queue(dq_url, "q") as queue:
-        queue.add(1, id="w", attempts=1)
-        dq.Worker(queue, lambda job: job.wait_for(["gone", "gone", "too"])).drain()
-        assert queue.get("w").reason.endswith("Add it with keep, or by spawn (waited for: 'gone', 'too')")
-        queue.add(1, id="s", attempts=1)
-        children = [{"data": 1, "id": "b"}, {"data": 2, "after": ["b", "gone"]}]
-        dq.Worker(queue, lambda job: job.spawn(children)).drain()
-        assert queue.get("s").reason.endswith("Add it with keep, or by spawn (waited for: 'gone')")
+def test_a_wait_for_what_is_not_there_names_it_and_the_way_out(queue):
+    queue.add(1, id="w", attempts=1)
+    dq.Worker(queue, lambda job: job.wait_for(["gone", "gone", "too"])).drain()
+    assert queue.get("w").reason.endswith("Add it with keep, or by spawn (waited for: 'gone', 'too')")
+    queue.add(1, id="s", attempts=1)
+    children = [{"data": 1, "id": "b"}, {"data": 2, "after": ["b", "gone"]}]
+    dq.Worker(queue, lambda job: job.spawn(children)).drain()
+    assert queue.get("s").reason.endswith("Add it with keep, or by spawn (waited for: 'gone')")

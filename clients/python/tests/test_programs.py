@@ -2,25 +2,16 @@
 
 import asyncio
 import threading
-import time
 from datetime import datetime, timezone
 
 import pytest
 import redis
 from redis.exceptions import ResponseError
+from running import PATIENCE_S, until
 
 import dq
 import dq.asyncio
 from dq._deaths import KNOWN, MOST, PAGE, Deaths
-
-PATIENCE_S = 60
-
-
-def until(condition, what):
-    end = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < end, what
-        time.sleep(0.01)
 
 
 class Dead(dq.Hooks):
@@ -36,29 +27,28 @@ class AsyncDead(Dead):
         super().dead(queue, job)
 
 
-def test_a_rule_has_the_name_and_the_data_of_its_handler(dq_url, clock):
+def test_a_rule_has_the_name_and_the_data_of_its_handler(queue, clock):
     ran = []
-    with dq.Queue(dq_url, "q") as queue:
-        worker = dq.Worker(queue)
+    worker = dq.Worker(queue)
 
-        @worker.cron("30 2 * * *", tz="Europe/Berlin", times=3, attempts=2, defaults={"keep": 60})
-        def nightly(job):
-            ran.append(job.kind)
+    @worker.cron("30 2 * * *", tz="Europe/Berlin", times=3, attempts=2, defaults={"keep": 60})
+    def nightly(job):
+        ran.append(job.kind)
 
-        @worker.every(60, id="each minute", data={"of": "orders", "at": "2026-01-01T00:00:00Z"})
-        @queue.kind("count")
-        def counted(job, of: str, at: datetime):
-            ran.append((of, at))
+    @worker.every(60, id="each minute", data={"of": "orders", "at": "2026-01-01T00:00:00Z"})
+    @queue.kind("count")
+    def counted(job, of: str, at: datetime):
+        ran.append((of, at))
 
-        assert worker.drain() == 0 and not ran
-        assert queue.next("nightly")[0].astimezone(timezone.utc).minute == 30
-        rule = queue.get("nightly").rule
-        assert (rule.cron, rule.tz, rule.times) == ("30 2 * * *", "Europe/Berlin", 3) and queue.get("nightly").keep
-        clock.advance(minutes=1)
-        assert worker.drain() == 1 and ran == [("orders", datetime(2026, 1, 1, tzinfo=timezone.utc))]
-        clock.advance(days=1)
-        worker.drain()
-        assert ran.count("nightly") == 1
+    assert worker.drain() == 0 and not ran
+    assert queue.next("nightly")[0].astimezone(timezone.utc).minute == 30
+    rule = queue.get("nightly").rule
+    assert (rule.cron, rule.tz, rule.times) == ("30 2 * * *", "Europe/Berlin", 3) and queue.get("nightly").keep
+    clock.advance(minutes=1)
+    assert worker.drain() == 1 and ran == [("orders", datetime(2026, 1, 1, tzinfo=timezone.utc))]
+    clock.advance(days=1)
+    worker.drain()
+    assert ran.count("nightly") == 1
 
 
 def test_a_rule_that_is_over_or_finds_no_room_ends_no_worker(dq_url, clock, caplog):
@@ -80,22 +70,19 @@ def over(job):
     pass
 
 
-def test_what_is_no_rule_beside_a_handler(dq_url):
-    with dq.Queue(dq_url, "q") as queue:
-        worker = dq.Worker(queue)
-        with pytest.raises(TypeError, match=r"Worker\.cron has no option 'zone'"):
-            worker.cron("* * * * *", zone="UTC")
-        with pytest.raises(TypeError, match=r"Worker\.every has no option 'attempt': did you mean 'attempts'"):
-            worker.every(60, attempt=1)
-        with pytest.raises(TypeError, match="has a kind and options of its own"):
-            worker.every(60)(dq.handler(lambda job: None))
-        with pytest.raises(TypeError, match="has a kind and options of its own"):
-            worker.every(60, attempts=2)(dq.handler(kind="a")(lambda job: None))
-        worker.cron("* * * * *", kind="bad", tz="Europe/Berln")(lambda job: None)
-        with pytest.raises(
-            dq.ConfigurationError, match=r"job 'bad' of queue 'q': the server refused tz='Europe/Berln'"
-        ):
-            worker.drain()
+def test_what_is_no_rule_beside_a_handler(dq_url, queue):
+    worker = dq.Worker(queue)
+    with pytest.raises(TypeError, match=r"Worker\.cron has no option 'zone'"):
+        worker.cron("* * * * *", zone="UTC")
+    with pytest.raises(TypeError, match=r"Worker\.every has no option 'attempt': did you mean 'attempts'"):
+        worker.every(60, attempt=1)
+    with pytest.raises(TypeError, match="has a kind and options of its own"):
+        worker.every(60)(dq.handler(lambda job: None))
+    with pytest.raises(TypeError, match="has a kind and options of its own"):
+        worker.every(60, attempts=2)(dq.handler(kind="a")(lambda job: None))
+    worker.cron("* * * * *", kind="bad", tz="Europe/Berln")(lambda job: None)
+    with pytest.raises(dq.ConfigurationError, match=r"job 'bad' of queue 'q': the server refused tz='Europe/Berln'"):
+        worker.drain()
 
     async def on_asyncio():
         async with dq.asyncio.Queue(dq_url, "q") as queue:
@@ -119,7 +106,7 @@ async def afail(job):
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-def test_the_hook_of_dead_jobs_has_their_records(dq_url, clock, is_async):
+def test_the_hook_of_dead_jobs_has_their_records(dq_url, queue, clock, is_async):
     hooks = AsyncDead() if is_async else Dead()
 
     async def on_asyncio():
@@ -136,16 +123,15 @@ def test_the_hook_of_dead_jobs_has_their_records(dq_url, clock, is_async):
             clock.advance(days=1)
             worker.drain()
 
-    with dq.Queue(dq_url, "q") as queue:
-        queue.add({"order": 17}, id="a", kind="sell", headers={"by": "ann"}, label="other")
-        queue.cron("0 3 * * *", {"n": 1}, id="daily")
-        asyncio.run(on_asyncio()) if is_async else on_threads()
-        (one, job), (_, daily) = hooks.jobs
-        assert (one, job.id, job.state, job.reason) == ("q", "a", "dead", "no such order")
-        assert (job.kind, job.data, job.headers, job.label) == ("sell", {"order": 17}, {"by": "ann"}, "other")
-        assert "label='other'" in repr(job) and "JsonCodec" not in repr(job)
-        assert daily.id.startswith("daily@") and daily.data == {"n": 1} and daily.state == "dead"
-        assert queue.get("a") == job
+    queue.add({"order": 17}, id="a", kind="sell", headers={"by": "ann"}, label="other")
+    queue.cron("0 3 * * *", {"n": 1}, id="daily")
+    asyncio.run(on_asyncio()) if is_async else on_threads()
+    (one, job), (_, daily) = hooks.jobs
+    assert (one, job.id, job.state, job.reason) == ("q", "a", "dead", "no such order")
+    assert (job.kind, job.data, job.headers, job.label) == ("sell", {"order": 17}, {"by": "ann"}, "other")
+    assert "label='other'" in repr(job) and "JsonCodec" not in repr(job)
+    assert daily.id.startswith("daily@") and daily.data == {"n": 1} and daily.state == "dead"
+    assert queue.get("a") == job
 
 
 def test_a_record_says_what_its_payload_holds(dq_url):

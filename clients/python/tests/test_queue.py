@@ -75,23 +75,6 @@ def test_forecast_and_limits_are_what_the_contract_says():
     assert call("add", b"x", if_exists="next")[4] == "NEXT"
 
 
-def test_wrong_arguments_are_said_before_anything_is_sent():
-    queue = Recorded()
-    for wrong in (
-        lambda: queue.add(b"x", delay=1, at=AT),
-        lambda: queue.add(b"x", if_exists="maybe"),
-        lambda: queue.add({1, 2}, kind="k"),
-        lambda: queue.add_many([{"data": b"x", "dealy": 1}]),
-        lambda: queue.nack("a", "1", mode="loud"),
-        lambda: Recorded(shards=-1),
-        lambda: dq.Worker(queue, weights=[1, 2]),
-        lambda: dq.Worker(queue, concurrency=0),
-    ):
-        with pytest.raises((ValueError, TypeError)):
-            wrong()
-    assert queue.calls == []
-
-
 def test_a_worker_takes_the_functions_of_its_face():
     async def coroutine(job): ...
 
@@ -103,8 +86,7 @@ def test_a_worker_takes_the_functions_of_its_face():
         dq.asyncio.Worker(dq.asyncio.Queue("redis://localhost:1", "q"), function)
 
 
-def test_a_blocked_job_shows_what_it_waits_for(dq_url):
-    queue = dq.Queue(dq_url, "q")
+def test_a_blocked_job_shows_what_it_waits_for(queue):
     queue.add(1, id="a", group="g", keep=60)
     queue.add(2, id="b", after=["a"], on_dead="run")
     queue.add(3, id="c", after_group="g")
@@ -112,10 +94,10 @@ def test_a_blocked_job_shows_what_it_waits_for(dq_url):
     assert (b.after, b.after_group, b.on_dead) == (["a"], None, "run")
     assert (c.after, c.after_group, c.on_dead) == ([], "g", None)
     assert (a.keep, b.keep) == (timedelta(minutes=1), None)
+    assert [each.id for each in queue.peek("blocked", count=2)] == ["b", "c"]
 
 
-def test_a_delay_and_a_drain(dq_url, clock):
-    queue = dq.Queue(dq_url, "q")
+def test_a_delay_and_a_drain(queue, clock):
     queue.add({"n": 1}, id="a", delay=timedelta(hours=1))
     seen = []
     worker = dq.Worker(queue, lambda job: seen.append((job.id, job.data, job.due)))
@@ -127,8 +109,7 @@ def test_a_delay_and_a_drain(dq_url, clock):
     assert queue.len() == 0
 
 
-def test_a_limit_of_time_holds_where_a_test_drains(dq_url):
-    queue = dq.Queue(dq_url, "q")
+def test_a_limit_of_time_holds_where_a_test_drains(dq_url, queue):
     queue.add(1, id="a")
 
     @dq.handler(timeout=0.02, backoff=[60])
@@ -173,14 +154,6 @@ def test_a_drain_of_the_asyncio_face(dq_url, clock):
         await queue.close()
 
     asyncio.run(play())
-
-
-def test_a_queue_that_is_full_says_so(dq_url):
-    queue = dq.Queue(dq_url, "q")
-    queue.configure(maxlen=1)
-    queue.add(b"x")
-    with pytest.raises(dq.QueueFull):
-        queue.add(b"y")
 
 
 def test_shards_are_one_queue(dq_url, clock):
@@ -237,22 +210,7 @@ def test_jobs_after_others_are_in_their_shard(dq_url):
     assert queue.len() == count, "nothing was added"
 
 
-def test_hooks_that_raise_change_nothing(dq_url):
-    class Broken(dq.Hooks):
-        def before(self, job):
-            raise ValueError("hook")
-
-        def after(self, job):
-            raise ValueError("hook")
-
-    queue = dq.Queue(dq_url, "q")
-    queue.add(b"x")
-    assert dq.Worker(queue, lambda job: None, hooks=[Broken()]).drain() == 1
-    assert queue.len() == 0
-
-
-def test_a_worker_as_a_context(dq_url):
-    queue = dq.Queue(dq_url, "q")
+def test_a_worker_as_a_context(queue):
     done = threading.Event()
     with dq.Worker(queue, lambda job: done.set(), concurrency=3):
         queue.add(b"x")
@@ -349,92 +307,46 @@ def test_a_join_whose_other_jobs_ran_is_not_sent_again():
                 steps.send(found)
 
 
-def test_nobody_knows_where_dead_jobs_are_pushed_out_or_the_server_does_not_tell():
-    def refused(steps):
+def test_nobody_knows_where_the_server_does_not_tell():
+    adds = [Added(("DQ.ADD", b"q", id, b"1"), None, False, True) for id in (b"a", b"last")]
+    steps = sent_once(Grouped(adds), None, 60.0, lambda: 0.0)
+    next(steps), steps.throw(redis.ConnectionError("lost")), steps.send(None)
+    with pytest.raises(redis.ConnectionError, match=r"^lost: it is not known"):
         steps.throw(dq.Refused("no"))
 
-    def bounded(steps):
-        assert steps.send([None, None]) == [("DQ.CFGGET", b"q")]
-        steps.send([[b"donelen", 0, b"donebytes", 0, b"deadlen", 1]])
 
-    for ended in refused, bounded:
-        steps = sent_once(
-            Grouped([Added(("DQ.ADD", b"q", id, b"1"), None, False, True) for id in (b"a", b"last")]),
-            None,
-            60.0,
-            lambda: 0.0,
-        )
-        next(steps), steps.throw(redis.ConnectionError("lost")), steps.send(None)
-        with pytest.raises(redis.ConnectionError, match=r"^lost: it is not known"):
-            ended(steps)
+def test_a_chain_has_none_for_a_job_that_is_refused(queue):
+    queue.add(0, id="a")
+    jobs = [{"data": 1, "id": "a"}, {"data": 2, "id": "b"}, {"data": 3}, {"data": 4, "if_exists": "only-replace"}]
+    *given, made, replaced = queue.chain(jobs)
+    assert given == [None, "b"] and queue.get(made).state == "blocked" and replaced is None
 
 
-def test_a_chain_has_none_for_a_job_that_is_refused(dq_url):
-    with dq.Queue(dq_url, "q") as queue:
-        queue.add(0, id="a")
-        jobs = [{"data": 1, "id": "a"}, {"data": 2, "id": "b"}, {"data": 3}, {"data": 4, "if_exists": "only-replace"}]
-        *given, made, replaced = queue.chain(jobs)
-        assert given == [None, "b"] and queue.get(made).state == "blocked" and replaced is None
-
-
-def losing(queue, *losses):
-    """Has the queue's client lose transactions, before they arrive or after what is called meanwhile."""
-    left, made = [*losses], queue.client.pipeline
+def losing(queue, meanwhile):
+    """Has the queue's client lose the answer to its first transaction, after what is called meanwhile."""
+    left, made = [meanwhile], queue.client.pipeline
 
     def pipeline(transaction):
         found = made(transaction=transaction)
         send = found._execute_transaction
 
-        def lose(loss):
-            if loss is not None:
-                if callable(loss):
-                    loss()
+        def lose(answer):
+            if left:
+                left.pop()()
                 raise redis.ConnectionError("lost")
+            return answer
 
         def sending(*args):
-            loss = left.pop(0) if left else None
-            answer = None if loss == "before" else send(*args)
-            lose(loss)
-            return answer
+            return lose(send(*args))
 
         async def sending_async(*args):
-            loss = left.pop(0) if left else None
-            answer = None if loss == "before" else await send(*args)
-            lose(loss)
-            return answer
+            return lose(await send(*args))
 
         found._execute_transaction = sending_async if asyncio.iscoroutinefunction(send) else sending
         return found
 
     queue.client.pipeline = pipeline
     return queue
-
-
-@pytest.mark.parametrize("left", ["done", "dead", "ready"])
-def test_a_join_is_not_taken_for_a_job_that_was_there(dq_url, left):
-    def work(job):
-        if left == "dead" and job.data == "old":
-            raise dq.GiveUp
-
-    def lasts(queue):
-        return queue.join([{"data": 1}], then={"data": 2, "id": "last"})
-
-    async def on_asyncio():
-        async with dq.asyncio.Queue(dq_url, "q") as queue:
-            return await lasts(losing(queue, "before"))
-
-    with dq.Queue(dq_url, "q") as queue:
-        for send in (lambda: lasts(losing(queue, "before"))), (lambda: asyncio.run(on_asyncio())):
-            queue.add("old", id="last", keep=60, if_exists="replace")
-            if left == "ready":
-                with pytest.raises(redis.ConnectionError, match=r"^lost: it is not known whether"):
-                    send()
-                continue
-            dq.Worker(queue, work).drain()
-            assert queue.get("last").state == left
-            assert send() == "last"
-            assert (queue.len("blocked"), queue.len("ready")) == (1, 1), "the jobs of the join"
-            dq.Worker(queue, work).drain()
 
 
 def chained(queue, keep):
@@ -485,44 +397,9 @@ def test_what_is_added_at_once_is_not_sent_again_by_the_client_itself(dq_url, ad
             runs.clear()
 
 
-def test_a_join_of_many_has_a_group_whatever_the_id_of_the_last(dq_url):
-    with dq.Queue(dq_url, "q") as queue:
-        last = queue.join([{"data": 1}] * 1001, then={"data": 2, "id": "x" * 1024})
-        assert queue.get(last).after_group.startswith("join:") and queue.len() == 1002
-
-
-def test_telemetry_links_attempts_to_the_producer(dq_url):
-    from opentelemetry.sdk.metrics import MeterProvider
-    from opentelemetry.sdk.metrics.export import InMemoryMetricReader
-    from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-
-    from dq.otel import Telemetry
-
-    spans, reader, provider = InMemorySpanExporter(), InMemoryMetricReader(), TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(spans))
-    telemetry = Telemetry(provider, MeterProvider([reader]))
-    queue = dq.Queue(dq_url, "q", hooks=[telemetry])
-    queue.add({"n": 1}, id="a", backoff=[60], attempts=1)
-
-    def fail(job):
-        raise ValueError("no")
-
-    dq.Worker(queue, fail, hooks=[telemetry]).drain()
-    sent, processed = spans.get_finished_spans()
-    assert processed.links[0].context.trace_id == sent.context.trace_id
-    assert processed.parent is None and processed.context.trace_id != sent.context.trace_id
-    assert processed.status.is_ok is False
-    names = {
-        metric.name
-        for resource in reader.get_metrics_data().resource_metrics
-        for scope in resource.scope_metrics
-        for metric in scope.metrics
-    }
-    assert names == {
-        "messaging.client.sent.messages", "messaging.client.consumed.messages", "messaging.process.duration",
-    }  # fmt: skip
+def test_a_join_of_many_has_a_group_whatever_the_id_of_the_last(queue):
+    last = queue.join([{"data": 1}] * 1001, then={"data": 2, "id": "x" * 1024})
+    assert queue.get(last).after_group.startswith("join:") and queue.len() == 1002
 
 
 def test_all_figures_and_rules_are_typed(dq_url, clock):

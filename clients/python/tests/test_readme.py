@@ -17,11 +17,8 @@ def test_blocks_compile_and_name_what_exists():
     for block in BLOCKS:
         tree = compile(block, "README.md", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | ast.PyCF_ONLY_AST)
         for node in ast.walk(tree):
-            if isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("dq", "dq.asyncio", "queue", "worker"):
-                owner = {"dq": dq, "dq.asyncio": dq.asyncio, "queue": dq.Queue, "worker": dq.Worker}[
-                    ast.unparse(node.value)
-                ]
-                assert hasattr(owner, node.attr), ast.unparse(node)
+            if isinstance(node, ast.Attribute) and ast.unparse(node.value) in OWNERS:
+                assert hasattr(OWNERS[ast.unparse(node.value)], node.attr), ast.unparse(node)
 
 
 def test_what_is_named_in_the_text_exists():

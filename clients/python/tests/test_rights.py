@@ -2,18 +2,18 @@
 
 import asyncio
 import threading
-import time
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
+from running import PATIENCE_S, running, until
 
 import dq
 import dq.asyncio
+from dq._core import Handlers
 
 PAGE = Path(__file__).parents[3] / "docs" / "operations.md"
 NAMES = ("library-producer", "library-worker")
-PATIENCE_S = 30
 
 
 def line(name):
@@ -29,16 +29,9 @@ def rights(dq_server, dq_url):
     dq_server.client.execute_command("ACL", "DELUSER", *NAMES)
 
 
-def until(condition, what):
-    end = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < end, what
-        time.sleep(0.01)
-
-
 ACTS = {
     "done": lambda job: None,
-    "lost": lambda job: None,
+    **dict.fromkeys(("lost1", "lost2"), lambda job: None),
     "failed": lambda job: 1 / 0,
     "retried": lambda job: (_ for _ in ()).throw(dq.Retry(60)),
     "snoozed": lambda job: (_ for _ in ()).throw(dq.Snooze(60, "later")),
@@ -81,26 +74,45 @@ def test_a_program_that_sets_shares(rights, dq_server):
         assert acme.clear() and acme.stats() is None
 
 
-def work(queue, mine, start, stop):
+def act(job):
+    return ACTS[job.id](job)
+
+
+async def act_async(job):
+    if job.id == "long":
+        await asyncio.sleep(600)
+    if job.id == "stepped":
+        await job.step("one", lambda: 1)
+        await job.wait("signed", 600)
+    found = act(job)
+    return await found if asyncio.iscoroutine(found) else found
+
+
+@pytest.mark.parametrize("module", [dq, dq.asyncio])
+def test_a_worker(rights, dq_server, queue, monkeypatch, module):
     """Everything that a worker does, on its server and when its lease is renewed."""
+    known = Handlers.choose
+    monkeypatch.setattr(Handlers, "choose", lambda self, job: None if job.kind == "nobody's" else known(self, job))
     for id in ACTS:
         queue.add(b"\xff" if id == "unreadable" else 1, id=id)
     queue.add(1, id="unknown", kind="nobody's")
-    start()
-    until(lambda: queue.get("unknown").state == "delayed" and queue.get("long").state == "reserved", "all have begun")
-    until(
-        lambda: queue.len("reserved") == 1 and queue.get("done") is None and queue.len("ready") == 0,
-        "all but the long one have ended",
-    )
-    deadline = queue.get("long").deadline
-    mine.clock.advance(seconds=1)
-    until(lambda: queue.get("long").deadline > deadline, "its lease is renewed")
-    until(lambda: any("b" in client["flags"] for client in mine.client.client_list()), "a fetch waits")
-    stop()
+    handlers = [dq.Handler(act if module is dq else act_async)]
+    handlers += [dq.Handler(handlers[0].function, kind=kind, lease=lease) for kind, lease in (("a", None), ("b", 600))]
+    with running(module, rights("library-worker"), *handlers, lease=2, drain=0.1, concurrency=12):
+        until(lambda: queue.get("unknown").state == "delayed" and queue.get("long").state == "reserved", "the begin")
+        until(
+            lambda: queue.len("reserved") == 1 and queue.get("done") is None and queue.len("ready") == 0,
+            "all but the long one have ended",
+        )
+        deadline = queue.get("long").deadline
+        dq_server.clock.advance(seconds=1)
+        until(lambda: queue.get("long").deadline > deadline, "its lease is renewed")
+        until(lambda: any("b" in client["flags"] for client in dq_server.client.client_list()), "a fetch waits")
     states = {id: queue.get(id) and queue.get(id).state for id in ACTS}
     assert states == {
         "done": None,
-        "lost": None,
+        "lost1": None,
+        "lost2": None,
         "failed": "delayed",
         "retried": "delayed",
         "snoozed": "delayed",
@@ -113,55 +125,7 @@ def work(queue, mine, start, stop):
     }
 
 
-OPTIONS = {"lease": 2, "drain": 0.1, "concurrency": 12}
-
-
-def test_a_worker(rights, dq_server, dq_url):
-    worker = dq.Worker(dq.Queue(rights("library-worker"), "q"), **OPTIONS)
-
-    @worker.job("k")
-    def kind(job): ...
-
-    @worker.job("nothing else", lease=600)
-    def other(job): ...
-
-    worker._handlers.add(dq.Handler(lambda job: ACTS[job.id](job)))
-    known = worker._handlers.choose
-    worker._handlers.choose = lambda job: None if job.kind == "nobody's" else known(job)
-    work(dq.Queue(dq_url, "q"), dq_server, worker.start, lambda: (worker.stop(), worker.join()))
-
-
-def test_a_worker_of_asyncio(rights, dq_server, dq_url):
-    thread, hold = None, {}
-
-    async def act(job):
-        if job.id == "long":
-            await asyncio.sleep(600)
-        if job.id == "stepped":
-            await job.step("one", lambda: 1)
-            await job.wait("signed", 600)
-        found = ACTS[job.id](job)
-        if found is not None:
-            await found
-
-    async def main():
-        worker = dq.asyncio.Worker(dq.asyncio.Queue(rights("library-worker"), "q"), act, **OPTIONS)
-        known = worker._handlers.choose
-        worker._handlers.choose = lambda job: None if job.kind == "nobody's" else known(job)
-        hold.update(worker=worker, loop=asyncio.get_running_loop())
-        await worker.run(signals=False)
-
-    thread = threading.Thread(target=lambda: asyncio.run(main()))
-
-    def stop():
-        hold["loop"].call_soon_threadsafe(hold["worker"].stop)
-        thread.join(PATIENCE_S)
-
-    work(dq.Queue(dq_url, "q"), dq_server, thread.start, stop)
-
-
-def test_a_consumer(rights, dq_url):
-    queue = dq.Queue(dq_url, "q")
+def test_a_consumer(rights, queue):
     for id in "abc":
         queue.add(1, id=id)
     consumer = dq.Consumer(dq.Queue(rights("library-worker"), "q"), lease=600)
@@ -178,39 +142,22 @@ OPTIONAL = {"+dq.btouch": 1, "+dq.unblock": 1, "+dq.get": 1, "+dq.step": 0, "+dq
 
 @pytest.mark.parametrize("word", OPTIONAL)
 @pytest.mark.parametrize("module", [dq, dq.asyncio])
-def test_without_an_optional_right_all_else_goes_on(rights, dq_server, dq_url, caplog, word, module):
+def test_without_an_optional_right_all_else_goes_on(rights, dq_server, queue, caplog, word, module):
     dq_server.client.execute_command("ACL", "SETUSER", "library-worker", "-" + word[1:])
 
-    def act(job):
-        return job.pause(0.3) if job.id.startswith("brief") else ACTS[job.id.rstrip("12")](job)
+    def brief(job):
+        return job.pause(0.3) if job.id.startswith("brief") else act(job)
 
-    async def act_async(job):
-        if job.id.startswith("brief"):
-            return await asyncio.sleep(0.3)
-        if job.id == "stepped":
-            await job.step("one", lambda: 1)
-            return await job.wait("signed", 600)
-        found = act(job)
-        return await found if asyncio.iscoroutine(found) else found
+    async def brief_async(job):
+        return await (asyncio.sleep(0.3) if job.id.startswith("brief") else act_async(job))
 
-    handler = dq.Handler(act if module is dq else act_async, attempts=2)
-    hold = {}
-
-    def make():
-        hold["worker"] = module.Worker(module.Queue(rights("library-worker"), "q"), handler, drain=0.2, lease=600)
-        return hold["worker"]
-
-    async def main():
-        await make().run(signals=False)
-
-    thread = threading.Thread(target=lambda: make().run(signals=False) if module is dq else asyncio.run(main()))
-    with dq.Queue(dq_url, "q") as queue:
-        for id in ("lost1", "lost2"):
-            queue.add(1, id=id)
-            queue.pop(id=id, ttr=1)
-        dq_server.clock.advance(seconds=2)
-        queue.reschedule("lost1", "lost2", delay=600)
-        thread.start()
+    handler = dq.Handler(brief if module is dq else brief_async, attempts=2)
+    for id in ("lost1", "lost2"):
+        queue.add(1, id=id)
+        queue.pop(id=id, ttr=1)
+    dq_server.clock.advance(seconds=2)
+    queue.reschedule("lost1", "lost2", delay=600)
+    with running(module, rights("library-worker"), handler, drain=0.2, lease=600):
         for id in ("brief1", "stepped", "parent", "slept", "failed", "brief2"):
             queue.add(1, id=id)
             until(lambda id=id: getattr(queue.get(id), "state", None) != "ready", f"{id} is begun")
@@ -218,12 +165,7 @@ def test_without_an_optional_right_all_else_goes_on(rights, dq_server, dq_url, c
         until(lambda: not queue.get("lost1") and not queue.get("lost2"), "those whose workers were lost are done")
         queue.add(1, id="done")
         until(lambda: queue.get("done") is None, "all else goes on")
-        if module is dq:
-            hold["worker"].stop()
-        else:
-            hold["worker"]._links[0]._bell._loop.call_soon_threadsafe(hold["worker"].stop)
-        thread.join(PATIENCE_S)
-        assert not thread.is_alive() and queue.len("reserved") == 0
+    assert queue.len("reserved") == 0
     name = "DQ." + word[4:].upper() if word.startswith("+dq") else word
     said = [line for line in caplog.messages if f"refuses {name}" in line]
     assert len(said) == OPTIONAL[word], caplog.messages

@@ -11,8 +11,6 @@ import dq.asyncio
 from dq import _ends
 from dq._delivery import Delivery
 from dq._listening import COVER_AFTER_S, Listening
-from dq._many import MOST_JOBS, Added, Grouped
-from dq._notes import Notes
 from dq.testing import async_job, async_run, job, run
 
 
@@ -106,7 +104,7 @@ def test_a_job_for_a_unit_test():
 @pytest.mark.parametrize(
     ("handler", "options", "state", "reason", "attempts", "waits"),
     [
-        (dq.Handler(lambda job: 1 / 0, attempts=3, backoff=[60, 300]), {}, "dead", ": division", 3, [60, 300]),
+        (dq.Handler(lambda job: 1 / 0, attempts=4, backoff=[60, 300]), {}, "dead", ": division", 4, [60, 300, 300]),
         (
             dq.Handler(lambda job: 1 / 0, backoff=[60]),
             {"attempts": 4, "backoff": [5, 7]},
@@ -178,16 +176,6 @@ def test_who_swallows_the_end_of_an_attempt_changes_nothing():
 # --- What the core decides
 
 
-def test_progress_is_written_once_a_second_and_before_the_end():
-    notes, job = Notes(), delivery()
-    assert notes.say(job, b"0.1", 10.0) and [text for *_, text in notes.due(10.0)] == [b"0.1"]
-    assert notes.say(job, b"0.2", 10.1) and not notes.due(10.5)
-    notes.confirmed(job, b"0.1")
-    assert [text for *_, text in notes.due(11.0)] == [b"0.2"]
-    assert notes.end(job)[-1] == b"0.2", "its answer had not come"
-    assert notes.end(job) is None
-
-
 def test_an_ear_waits_for_jobs_that_last():
     listening, old, young = Listening(b"q"), delivery(since=1.0), delivery(b"k", since=1.01)
     assert listening.begin([old, young], 1.0 + COVER_AFTER_S) == (b"DQ.BTOUCH", b"q", "10.000", b"IDS", 1, b"j", b"7")
@@ -208,23 +196,6 @@ def test_a_sleep_is_one_command_that_does_all_or_fails():
     assert not end.refused(b"no") and end.command[0] == b"DQ.NACK" and b"no" in end.command and end.what is None
 
 
-def test_jobs_of_equal_options_go_together():
-    def added(n, *options, plain=True, key=b"q"):
-        return Added(("DQ.ADD", key, b"%d" % n, b"x", *options), None, False, plain)
-
-    made = [*(added(n) for n in range(MOST_JOBS + 1)), added(0, "TTR", 5), added(1, "TTR", 5), added(2, plain=False)]
-    grouped = Grouped(made)
-    commands = grouped.commands([each.call for each in made])
-    assert [(command[0], command[2]) for command in commands] == [
-        ("DQ.MADD", MOST_JOBS),
-        ("DQ.ADD", b"1000"),
-        ("DQ.MADD", 2),
-        ("DQ.ADD", b"2"),
-    ]
-    replies = grouped.replies([[b"r"] * MOST_JOBS, b"s", [b"t", None], b"u"])
-    assert replies == [b"r"] * MOST_JOBS + [b"s", b"t", None, b"u"]
-
-
 def test_without_a_server_a_cost_changes_nothing():
     assert run(lambda job: job.set_cost(7)).state == "done"
 
@@ -232,8 +203,7 @@ def test_without_a_server_a_cost_changes_nothing():
 # --- On a server
 
 
-def test_what_a_delivery_costs_is_said_afterwards(dq_url):
-    queue = dq.Queue(dq_url, "q")
+def test_what_a_delivery_costs_is_said_afterwards(dq_url, queue):
     queue.configure(rate=0)
     assert queue.settings()["rate"] == [0, 0]
     queue.configure(rate=(10, 60))
@@ -262,8 +232,7 @@ def test_what_a_delivery_costs_is_said_afterwards(dq_url):
     assert queue.touch(job.id, job.token, cost=10) is not None and queue.touch(job.id, "17", cost=1) is None
 
 
-def test_a_script_takes_effect_once_in_the_life_of_its_job(dq_url):
-    queue = dq.Queue(dq_url, "q")
+def test_a_script_takes_effect_once_in_the_life_of_its_job(queue):
     queue.client.set("ada", 100)
     ran = []
 
@@ -287,8 +256,7 @@ def test_a_script_takes_effect_once_in_the_life_of_its_job(dq_url):
     assert ran == [True, False] and queue.client.mget("ada", "bob") == [b"70", b"30"]
 
 
-def test_a_script_does_nothing_for_who_lost_the_job(dq_url):
-    queue = dq.Queue(dq_url, "q")
+def test_a_script_does_nothing_for_who_lost_the_job(queue):
 
     def pay(job):
         queue.add(2, id=job.id, if_exists="replace", delay=60)
@@ -299,8 +267,7 @@ def test_a_script_does_nothing_for_who_lost_the_job(dq_url):
     assert queue.client.get("paid") is None and queue.get("j").payload == b"2"
 
 
-def test_a_script_that_fails_has_no_step(dq_url):
-    queue = dq.Queue(dq_url, "q")
+def test_a_script_that_fails_has_no_step(queue):
     queue.client.set("text", "a")
     script = "if ARGV[1] == 'mine' then error({err = 'MYERR no'}) end redis.call('INCR', KEYS[1])"
     ran = []

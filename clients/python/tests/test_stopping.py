@@ -7,10 +7,10 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
+from running import until
 
 import dq
 from dq._line import Line
@@ -51,39 +51,31 @@ def run(program, url, drain, set_up=""):
             process.kill()
 
 
-def until(is_so):
-    end = time.monotonic() + 60
-    while not is_so():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
 def begun(process, count):
     assert [process.stdout.readline().split()[0] for _ in range(count)] == ["begun"] * count
 
 
 @pytest.mark.parametrize("program", [SYNC, ASYNC])
-def test_ctrl_c_says_for_whom_it_waits_and_what_it_gave_back(dq_url, program):
-    with dq.Queue(dq_url, "q") as queue:
-        queue.add("fail", id="failed", backoff=[600])
-        for n in range(3):
-            queue.add("told", id=f"j{n}")
-        with run(program, dq_url, 0.2) as process:
-            begun(process, 3)
-            process.send_signal(signal.SIGINT)
-            lines = process.communicate(timeout=60)[1].splitlines()
-        said = [re.sub(LINE, "", line) for line in lines if re.match(LINE, line)]
-        assert said[0] == "started: queue 'q', concurrency 3"
-        assert said[1] == "job 'failed' failed, attempt 1"
-        assert said[2] == "stopping: waiting up to 0.2 s for 3 handlers; stop again to give the jobs back now"
-        assert re.fullmatch(r"stopped: queue 'q', gave back 3 jobs: ('j\d'(, )?){3}", said[3])
-        assert process.returncode == 0 and queue.len("ready") == 3
-        assert "ValueError: no paper" in "".join(lines)
-        frames = [line for line in lines if line.lstrip().startswith("File ")]
-        assert [str(SOURCES) in frame for frame in frames] == [True, False], frames
+def test_ctrl_c_says_for_whom_it_waits_and_what_it_gave_back(dq_url, queue, program):
+    queue.add("fail", id="failed", backoff=[600])
+    for n in range(3):
+        queue.add("told", id=f"j{n}")
+    with run(program, dq_url, 0.2) as process:
+        begun(process, 3)
+        process.send_signal(signal.SIGINT)
+        lines = process.communicate(timeout=60)[1].splitlines()
+    said = [re.sub(LINE, "", line) for line in lines if re.match(LINE, line)]
+    assert said[0] == "started: queue 'q', concurrency 3"
+    assert said[1] == "job 'failed' failed, attempt 1"
+    assert said[2] == "stopping: waiting up to 0.2 s for 3 handlers; stop again to give the jobs back now"
+    assert re.fullmatch(r"stopped: queue 'q', gave back 3 jobs: ('j\d'(, )?){3}", said[3])
+    assert process.returncode == 0 and queue.len("ready") == 3
+    assert "ValueError: no paper" in "".join(lines)
+    frames = [line for line in lines if line.lstrip().startswith("File ")]
+    assert [str(SOURCES) in frame for frame in frames] == [True, False], frames
 
 
-def test_what_ended_is_written_although_its_thread_comes_to_nothing_any_more(dq_server, dq_url, monkeypatch):
+def test_what_ended_is_written_although_its_thread_comes_to_nothing_any_more(dq_server, queue, monkeypatch):
     """As on a busy machine: the server stands still, and the batcher has not left the line when the worker ends."""
     is_free, leave = threading.Event(), Line.leave
     monkeypatch.setattr(Line, "leave", lambda *args: is_free.wait(60) and leave(*args))
@@ -97,49 +89,47 @@ def test_what_ended_is_written_although_its_thread_comes_to_nothing_any_more(dq_
         def after(self, job):
             ended.release()
 
-    with dq.Queue(dq_url, "q") as queue:
-        queue.add_many([{"data": n} for n in range(4)])
-        worker = dq.Worker(queue, handle, concurrency=4, drain=0.1, hooks=[Hooks()])
-        worker.start()
-        for _ in ends:
-            assert starts.acquire(timeout=60)
-        (link,) = worker._links
-        until(lambda: link._control.client_id)
-        os.kill(dq_server._process.pid, signal.SIGSTOP)
-        try:
-            for n, end in enumerate(ends):  # one goes with a fetch, one is sent, others wait for the answer to that
-                end.set()
-                assert ended.acquire(timeout=60)
-                until(lambda is_sent=n < 2: not is_sent or (link.is_telling() and not link._outcomes))
-            worker.stop()
-            worker.join()
-        finally:
-            os.kill(dq_server._process.pid, signal.SIGCONT)
-            is_free.set()
-        until(lambda: not queue.len())
+    queue.add_many([{"data": n} for n in range(4)])
+    worker = dq.Worker(queue, handle, concurrency=4, drain=0.1, hooks=[Hooks()])
+    worker.start()
+    for _ in ends:
+        assert starts.acquire(timeout=60)
+    (link,) = worker._links
+    until(lambda: link._control.client_id, "the batcher's connection")
+    os.kill(dq_server._process.pid, signal.SIGSTOP)
+    try:
+        for n, end in enumerate(ends):  # one goes with a fetch, one is sent, others wait for the answer to that
+            end.set()
+            assert ended.acquire(timeout=60)
+            if n < 2:
+                until(lambda: link.is_telling() and not link._outcomes, "it is sent")
+        worker.stop()
+        worker.join()
+    finally:
+        os.kill(dq_server._process.pid, signal.SIGCONT)
+        is_free.set()
+    until(lambda: not queue.len(), "all ends are written")
 
 
 @pytest.mark.parametrize("program", [SYNC, ASYNC])
-def test_a_second_ctrl_c_does_not_wait(dq_url, program):
-    with dq.Queue(dq_url, "q") as queue:
-        queue.add("told", id="j")
-        with run(program, dq_url, 600) as process:
-            begun(process, 1)
-            process.send_signal(signal.SIGINT)
-            assert "started: queue 'q'" in process.stderr.readline()
-            first = process.stderr.readline()
-            assert "waiting up to 600 s for one handler" in first, first
-            process.send_signal(signal.SIGINT)
-            last = process.communicate(timeout=60)[1].splitlines()[-1]
-        assert last.endswith("stopped: queue 'q', gave back 1 job: 'j'") and queue.get("j").state == "ready"
+def test_a_second_ctrl_c_does_not_wait(dq_url, queue, program):
+    queue.add("told", id="j")
+    with run(program, dq_url, 600) as process:
+        begun(process, 1)
+        process.send_signal(signal.SIGINT)
+        assert "started: queue 'q'" in process.stderr.readline()
+        first = process.stderr.readline()
+        assert "waiting up to 600 s for one handler" in first, first
+        process.send_signal(signal.SIGINT)
+        last = process.communicate(timeout=60)[1].splitlines()[-1]
+    assert last.endswith("stopped: queue 'q', gave back 1 job: 'j'") and queue.get("j").state == "ready"
 
 
-def test_a_program_with_logging_of_its_own_has_its_lines_alone(dq_url):
-    with dq.Queue(dq_url, "q") as queue:
-        queue.add("told", id="j")
-        set_up = "import logging; logging.basicConfig(level='INFO', format='mine %(message)s')\n"
-        with run(SYNC, dq_url, 0.1, set_up) as process:
-            begun(process, 1)
-            process.send_signal(signal.SIGTERM)
-            lines = process.communicate(timeout=60)[1].splitlines()
-        assert lines and all(line.startswith("mine ") for line in lines)
+def test_a_program_with_logging_of_its_own_has_its_lines_alone(dq_url, queue):
+    queue.add("told", id="j")
+    set_up = "import logging; logging.basicConfig(level='INFO', format='mine %(message)s')\n"
+    with run(SYNC, dq_url, 0.1, set_up) as process:
+        begun(process, 1)
+        process.send_signal(signal.SIGTERM)
+        lines = process.communicate(timeout=60)[1].splitlines()
+    assert lines and all(line.startswith("mine ") for line in lines)

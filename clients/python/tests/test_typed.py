@@ -78,7 +78,7 @@ async def double(job, order: int) -> Decimal:
     return Decimal(order)
 
 
-def test_a_kind_is_declared_once(dq_url):
+def test_a_kind_is_declared_once(dq_url, queue):
     async def on_asyncio():
         async with dq.asyncio.Queue(dq_url, "q") as queue:
             kind = queue.kind(defaults={"keep": 60})(double)
@@ -87,15 +87,14 @@ def test_a_kind_is_declared_once(dq_url):
             assert await dq.asyncio.Worker(queue, kind).drain() == 2
             assert [await kind.wait(id), await kind.wait("a"), refused, again] == [Decimal(5), Decimal(6), "a", None]
 
-    with dq.Queue(dq_url, "q") as queue:
-        kind = queue.kind("receipt", attempts=3, defaults={"keep": 60})(send)
-        job = kind.options(priority=7).of(17, AT, [LINE], Size.SMALL, on=date(2030, 1, 2), note=Model(7))
-        _, id = queue.chain([{"data": 1, "kind": "other"}, job])
-        assert (queue.get(id).label, queue.get(id).priority) == ("receipt", 7)
-        assert dq.Worker(queue, kind, dq.Handler(lambda job: None, kind="other")).drain() == 2
-        assert kind.wait(id, 5) == Receipt(Decimal("2.20"), AT, [LINE])
-        assert dq.testing.run(kind, queue.get(id) and job["data"]).state == "done"
-        asyncio.run(on_asyncio())
+    kind = queue.kind("receipt", attempts=3, defaults={"keep": 60})(send)
+    job = kind.options(priority=7).of(17, AT, [LINE], Size.SMALL, on=date(2030, 1, 2), note=Model(7))
+    _, id = queue.chain([{"data": 1, "kind": "other"}, job])
+    assert (queue.get(id).label, queue.get(id).priority) == ("receipt", 7)
+    assert dq.Worker(queue, kind, dq.Handler(lambda job: None, kind="other")).drain() == 2
+    assert kind.wait(id, 5) == Receipt(Decimal("2.20"), AT, [LINE])
+    assert dq.testing.run(kind, queue.get(id) and job["data"]).state == "done"
+    asyncio.run(on_asyncio())
 
 
 class Point(NamedTuple):
@@ -168,25 +167,23 @@ def test_a_payload_of_another_shape_is_dead_and_says_where(data, said):
     assert "payload of kind 'take': " in ended.reason and said in ended.reason, ended.reason
 
 
-def test_the_log_names_the_kind_that_was_meant(dq_url, caplog):
-    with dq.Queue(dq_url, "q") as queue:
-        queue.add(1, id="a", kind="sent")
-        queue.add(1, id="b", kind="other")
-        dq.Worker(queue, queue.kind()(send)).drain()
+def test_the_log_names_the_kind_that_was_meant(queue, caplog):
+    queue.add(1, id="a", kind="sent")
+    queue.add(1, id="b", kind="other")
+    dq.Worker(queue, queue.kind()(send)).drain()
     assert "no handler for kind 'sent': gave back job 'a'; did it mean 'send'?" in caplog.messages
     assert "no handler for kind 'other': gave back job 'b'" in caplog.messages
 
 
-def test_an_unknown_kind_is_compared_once(dq_url, caplog, monkeypatch):
+def test_an_unknown_kind_is_compared_once(queue, caplog, monkeypatch):
     compared, compare = [], difflib.get_close_matches
     monkeypatch.setattr(difflib, "get_close_matches", lambda *words: compared.append(words[0]) or compare(*words))
     kinds = ["__class__", "constructor", "x" * 1000]
-    with dq.Queue(dq_url, "q") as queue:
-        queue.add_many([{"data": 1, "id": f"{n}{kind[:20]}", "kind": kind} for kind in kinds for n in range(3)])
-        worker = dq.Worker(queue, queue.kind()(send))
-        worker.drain()
-        assert queue.len() == 9 and all(each.endswith("'") for each in caplog.messages), "back, without a hint"
-        assert all(len(each) < 250 for each in caplog.messages)
+    queue.add_many([{"data": 1, "id": f"{n}{kind[:20]}", "kind": kind} for kind in kinds for n in range(3)])
+    worker = dq.Worker(queue, queue.kind()(send))
+    worker.drain()
+    assert queue.len() == 9 and all(each.endswith("'") for each in caplog.messages), "back, without a hint"
+    assert all(len(each) < 250 for each in caplog.messages)
     assert sorted(compared) == sorted(kind[:100] for kind in kinds)
     for n in range(1000):
         worker._hint(f"sen{n}")
