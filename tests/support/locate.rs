@@ -1,10 +1,11 @@
 //! Finds the server and the module, and reads the server's version.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 /// The project's folder. Programs of tools/ and the benchmarks include this file, too, and their manifests are
 /// elsewhere.
@@ -23,7 +24,15 @@ pub struct Version {
 }
 
 impl Version {
+    /// Each server is asked once: a test starts several, and there are a thousand tests.
     pub fn of(binary: &Path) -> Version {
+        static KNOWN: Mutex<BTreeMap<PathBuf, Version>> = Mutex::new(BTreeMap::new());
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let version = known.entry(binary.to_owned());
+        version.or_insert_with(|| Version::ask(binary)).clone()
+    }
+
+    fn ask(binary: &Path) -> Version {
         let _lock = super::one_process_at_a_time();
         let output = Command::new(binary)
             .arg("--version")
