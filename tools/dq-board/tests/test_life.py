@@ -95,7 +95,8 @@ class Life(BoardTest):
         client = server.client
         client.execute_command("DQ.CFGSET", "q", "HISTORY", 5)
         client.execute_command("DQ.ADD", "q", "a", "x")
-        client.execute_command("DQ.ADD", "q", "b", "x", "AFTER", 1, "a", "ONDEAD", "WAIT")
+        for id, on_dead in [("b", "WAIT"), ("d", "RUN")]:
+            client.execute_command("DQ.ADD", "q", id, "x", "AFTER", 1, "a", "ONDEAD", on_dead)
         traceback = 'Traceback (most recent call last):\r\n  File "<b>.py", line 1\nValueError: \\n \x1b[31m'
         self.take(client, "a")
         client.execute_command("DQ.NACK", "q", "a", "DELAY", 0, "REASON", "one\ntwo")
@@ -127,6 +128,8 @@ class Life(BoardTest):
         # One that outlasts the death of another is told of it.
         page.goto(board.url + "job?queue=0:q&id=b")
         expect(page.locator("tbody td.o1")).to_have_text("dead")
+        page.goto(board.url + "job?queue=0:q&id=d")
+        expect(page.locator("tbody td.o2")).to_have_text("ValueError: \\n \\x1b[31m")
         self.assertEqual(page.wrong, [])
 
     def test_an_attempt_that_timed_out(self):

@@ -267,7 +267,11 @@ fn waits(job: &Job) -> Value {
             let ended = results.iter().take(WAITS).map(|ended| {
                 let mut shown = named(&ended.id);
                 shown["outcome"] = json!(ended.outcome);
-                shown["value"] = ended.value.as_ref().map(line).into();
+                let shows: fn(&Cut) -> String = match ended.outcome.as_deref() {
+                    Some("dead") => |reason| escape::text(&reason.bytes),
+                    _ => line,
+                };
+                shown["value"] = ended.value.as_ref().map(shows).into();
                 shown
             });
             ended.collect()

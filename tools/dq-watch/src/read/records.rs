@@ -7,6 +7,9 @@ use crate::text::{escape, units};
 /// Bytes of a payload that are shown in a list.
 pub const IN_LIST: usize = 300;
 
+/// Bytes of a reason that the server keeps.
+pub const REASON_MAX: usize = 1024;
+
 /// What DQ.CFGGET says and DQ.STATS does not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {

@@ -5,6 +5,7 @@ use redis::Value;
 
 use super::records::{
     After, Attempt, Cut, Ended, Group, Job, PeekedJob, Rule, Settings, Step, When, IN_LIST,
+    REASON_MAX,
 };
 use super::said;
 use crate::model::stats::{Jobs, Stats, STATES, TOTALS};
@@ -298,10 +299,16 @@ fn results(fields: &Fields) -> Option<Vec<Ended>> {
         let [id, outcome, value] = array(result)? else {
             return None;
         };
+        let outcome = text(outcome);
+        // Of a traceback the last line tells what happened.
+        let longest = match outcome.as_deref() {
+            Some("dead") => REASON_MAX,
+            _ => IN_LIST,
+        };
         Some(Ended {
             id: bytes(id)?,
-            outcome: text(outcome),
-            value: bytes(value).map(|value| Cut::of_prefix(&value, IN_LIST)),
+            outcome,
+            value: bytes(value).map(|value| Cut::of_prefix(&value, longest)),
         })
     });
     results.collect()
@@ -444,17 +451,23 @@ mod tests {
                 Value::Array(vec![
                     ended("a", bulk("done"), bulk("twelve")),
                     ended("b", Value::Nil, Value::Nil),
+                    ended("c", bulk("dead"), bulk(&"x".repeat(400))),
                 ]),
             ),
         ]);
-        assert_eq!((job.due_ms, job.weight()), (None, 1 + 6));
+        assert_eq!((job.due_ms, job.weight()), (None, 1 + 6 + 400));
+        let reason = job.results[2].value.as_ref();
+        assert_eq!(reason.map(|it| it.bytes.len()), Some(400), "with its end");
         let after = After::Jobs {
             ids: vec![b"b".to_vec()],
             on_dead: "run".to_owned(),
         };
         assert_eq!(job.after, Some(after));
         let outcomes = job.results.iter().map(|it| it.outcome.as_deref());
-        assert_eq!(outcomes.collect::<Vec<_>>(), [Some("done"), None]);
+        assert_eq!(
+            outcomes.collect::<Vec<_>>(),
+            [Some("done"), None, Some("dead")]
+        );
         let of_group = a_job(&[("after", Value::Nil), ("after-group", bulk("acme"))]);
         assert_eq!(of_group.after, Some(After::Group(b"acme".to_vec())));
         let peeked_job = [
