@@ -50,6 +50,7 @@ local function add_queue(queue)
     end
     add("dq_queue_lateness_us_count:" .. queue, stats["lateness-count"])
     add("dq_queue_lateness_us_sum:" .. queue, stats["lateness-sum"])
+    add("dq_queue_lateness_us_max:" .. queue, stats["lateness-max"])
     for _, bucket in ipairs(stats["lateness-buckets"]) do
         local bound = bucket[1] and string.format("%.0f", bucket[1]) or "+Inf"
         add("dq_queue_lateness_us_bucket:le=" .. bound .. ":" .. queue, bucket[2])

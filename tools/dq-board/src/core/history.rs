@@ -80,8 +80,9 @@ pub struct Parts {
 pub struct Rates {
     pub delivered: Vec<Option<f64>>,
     pub failed: Vec<Option<f64>>,
-    /// What 99 % of the deliveries do not exceed.
+    /// What 99 % of the deliveries do not exceed, and what none does, if that is known.
     pub late_us: Vec<Option<f64>>,
+    pub latest_us: Vec<Option<f64>>,
 }
 
 impl Parts {
@@ -140,7 +141,9 @@ impl Parts {
             self.known[index] = delivered.is_some();
             self.delivered[index] = delivered.unwrap_or(0.0);
             self.failed[index] = count(&rates.failed, index).unwrap_or(0.0);
-            let late = rates.late_us.get(index).copied().flatten();
+            let [late, latest] =
+                [&rates.late_us, &rates.latest_us].map(|it| it.get(index).copied().flatten());
+            let late = late.map(|us| us.min(latest.unwrap_or(us)));
             // The cast saturates: a lateness beyond all buckets is the largest number.
             self.late_us[index] = late.map_or(0, |us| us as u64);
         }
@@ -186,11 +189,12 @@ mod tests {
             delivered: vec![Some(2.0), None, Some(0.0)],
             failed: vec![Some(0.1), None],
             late_us: vec![Some(1500.0), None, Some(f64::INFINITY)],
+            latest_us: vec![Some(1400.0), Some(1.0)],
         });
         assert_eq!(parts.delivered, [60.0, 0.0, 0.0]);
         assert_eq!(parts.failed, [3.0, 0.0, 0.0]);
         assert_eq!(parts.known, [true, false, true]);
-        assert_eq!(parts.late_us, [1500, 0, u64::MAX]);
+        assert_eq!(parts.late_us, [1400, 0, u64::MAX]);
     }
 
     #[test]

@@ -66,14 +66,18 @@ impl Prometheus {
         );
         let buckets = of("dq_queue_lateness_us_bucket");
         let late = format!("histogram_quantile(0.99, sum by (le) (rate({buckets}{window})))");
+        // Within a bucket Prometheus guesses.
+        let latest = of("dq_queue_lateness_us_max");
+        let latest = format!("max(max_over_time({latest}{window}))");
         let count = parts.known.len();
         let ask = |query: String| self.ask(query, from_ms, each_ms, count);
-        let (delivered, failed, late) =
-            futures_util::try_join!(ask(delivered), ask(failed), ask(late))?;
+        let (delivered, failed, late_us, latest_us) =
+            futures_util::try_join!(ask(delivered), ask(failed), ask(late), ask(latest))?;
         Ok(parts.of_rates(Rates {
             delivered,
             failed,
-            late_us: late,
+            late_us,
+            latest_us,
         }))
     }
 
