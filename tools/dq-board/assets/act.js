@@ -13,6 +13,19 @@ function say(text, tone) {
   timer = setTimeout(() => put(said, ""), tone === "bad" ? 20_000 : 6000);
 }
 
+// What is sent, as lines for redis-cli, and the script that does it, on request.
+export function sentAs() {
+  const command = h("pre", { class: "command", tabindex: "0", "aria-label": "In redis-cli" });
+  const script = h("pre", { tabindex: "0", "aria-label": "Script" });
+  const unfolds = h("details", { class: "script", hidden: true }, h("summary", {}, "The script that is sent: it reads each job at that moment"), script);
+  const show = (told) => {
+    put(command, told?.commands ?? "");
+    put(script, told?.script ?? "");
+    unfolds.hidden = !told?.script;
+  };
+  return { command, parts: [command, unfolds], show };
+}
+
 // `what` is sent; `fields` are inputs whose values are sent with it.
 // `made`: inputs that exist already, and say when they have changed.
 // `fate`: what looks up what comes of it, which is told before it can be done.
@@ -23,12 +36,10 @@ export function dialog({ title, sentence, fields = [], made = [], yes, danger, w
   const told = h("p", { role: "status", hidden: !fate }, "Looking at what comes of it …");
   let looks = Boolean(fate);
   const go = h("button", { type: "submit", class: danger ? "danger" : "main" }, yes);
-  const command = h("pre", { class: "command", tabindex: "0", "aria-label": "In redis-cli" });
-  const script = h("pre", { tabindex: "0", "aria-label": "Script" });
-  const sent = h("details", { class: "script", hidden: true }, h("summary", {}, "The script that is sent: it reads the job at that moment"), script);
-  const copy = copyButton("Copy for redis-cli", command, { hidden: true });
+  const sent = sentAs();
+  const copy = copyButton("Copy for redis-cli", sent.command, { hidden: true });
   const back = h("button", { type: "button", onclick: () => box.close() }, "Not now");
-  const form = h("form", {}, h("h2", { id: "dialog-title" }, title), h("p", {}, sentence), told, ...inputs.map((it) => it.row), command, sent, wrong, h("div", { class: "buttons" }, copy, back, go));
+  const form = h("form", {}, h("h2", { id: "dialog-title" }, title), h("p", {}, sentence), told, ...inputs.map((it) => it.row), ...sent.parts, wrong, h("div", { class: "buttons" }, copy, back, go));
   const box = h("dialog", { "aria-labelledby": "dialog-title" }, form);
   const check = () => { go.disabled = looks || inputs.some((it) => !it.fits()); };
   const asked = () => trim(Object.assign({ ...what }, ...inputs.map((it) => it.value())));
@@ -38,9 +49,7 @@ export function dialog({ title, sentence, fields = [], made = [], yes, danger, w
     const own = (turn += 1);
     const told = await live.commands(asked()).catch(() => null);
     if (own !== turn) return;
-    put(command, told?.commands ?? "");
-    put(script, told?.script ?? "");
-    sent.hidden = !told?.script;
+    sent.show(told);
     copy.hidden = !told?.commands;
   };
   const refresh = () => { check(); show(); };

@@ -3,7 +3,7 @@ import { h, put } from "./dom.js";
 import * as live from "./live.js";
 import * as text from "./text.js";
 import * as filter from "./filter.js";
-import { closed, foresight, isDanger, OF_STATE, ofMany, tellFate } from "./act.js";
+import { closed, foresight, isDanger, OF_STATE, ofMany, sentAs, tellFate } from "./act.js";
 import { rowOf } from "./row.js";
 
 // The buttons for all jobs of the page's filter.
@@ -25,14 +25,13 @@ function open(key, about, state, what, done) {
   const order = { queue: key, filter: filter.question(about, state) };
   const total = row.jobs.reduce((sum, count) => sum + count, 0);
   const halt = () => live.post(`api/tasks/${running}/stop`, {});
-  const { told, meter, wrong, typed, to, fields, command, go, back, stop, form, box } = question(what, row.name, filter.isFiltered(about) ? "that match" : `${state} jobs`, filter.told(about, state), { check, halt });
+  const { told, meter, wrong, typed, to, fields, sent, go, back, stop, form, box } = question(what, row.name, filter.isFiltered(about) ? "that match" : `${state} jobs`, filter.told(about, state), { check, halt });
   let count = null;
   let running = null;
   let isClosed = false;
 
   async function show() {
-    const told = await live.commands({ ...order, act, to: encodeURIComponent(to.value) }).catch(() => null);
-    put(command, told?.commands ?? "");
+    sent.show(await live.commands({ ...order, act, to: encodeURIComponent(to.value) }).catch(() => null));
   }
 
   function check() {
@@ -100,12 +99,12 @@ function question(what, name, those, which, on) {
   const [typed, to] = [input("bulk-typed"), input("bulk-to")];
   const field = (label, it) => h("div", { class: "field" }, h("label", { for: it.id }, label), h("div", { class: "inputs" }, it));
   const danger = isDanger(what);
-  const command = h("pre", { class: "command", tabindex: "0", "aria-label": "In redis-cli" });
+  const sent = sentAs();
   const fields = [what === "move" ? field("To the queue", to) : null, danger ? field(`Type the queue's name, ${name}`, typed) : null].filter(Boolean);
   const go = h("button", { type: "submit", class: danger ? "danger" : "main", disabled: true }, yes);
   const back = h("button", { type: "button", onclick: () => box.close() }, "Not now");
   const stop = h("button", { type: "button", hidden: true, onclick: () => on.halt() }, "Stop");
-  const form = h("form", {}, h("h2", { id: "bulk-title" }, `${label} ${those}?`), h("p", {}, `Jobs of ${name}: ${which}.`), told, meter, ...fields, command, wrong, h("div", { class: "buttons" }, stop, back, go));
+  const form = h("form", {}, h("h2", { id: "bulk-title" }, `${label} ${those}?`), h("p", {}, `Jobs of ${name}: ${which}.`), told, meter, ...fields, ...sent.parts, wrong, h("div", { class: "buttons" }, stop, back, go));
   const box = h("dialog", { "aria-labelledby": "bulk-title" }, form);
-  return { told, meter, wrong, typed, to, fields, command, go, back, stop, form, box };
+  return { told, meter, wrong, typed, to, fields, sent, go, back, stop, form, box };
 }

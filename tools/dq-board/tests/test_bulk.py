@@ -182,6 +182,13 @@ class Bulk(BoardTest):
         self.assertEqual(dict(client.execute_command("DQ.GET", "other", "taken"))[b"payload"], b"kept")
         self.assertEqual(self.run_task(board, act="move", filter="state=dead&group=g1", to="other")["changed"], 17)
         self.assertEqual(client.execute_command("DQ.LEN", "other", "READY"), 18)
+        # Of many jobs it is told how they are found; their script, too, on request.
+        page.goto(board.url + "jobs?queue=0:q&state=dead&group=g2")
+        page.get_by_role("button", name="Move all").click()
+        page.get_by_label("To the queue").fill("other")
+        expect(page.get_by_label("In redis-cli")).to_have_text("DQ.SCAN q 0 COUNT 500 STATE dead GROUP g2")
+        page.get_by_text("The script that is sent").click()
+        expect(page.get_by_label("Script", exact=True)).to_contain_text("EVAL ")
         # Jobs move only to queues that the board shows.
         bound = self.board(server, "--allow-actions", "--queue", "q")
         self.assertEqual(self.run_task(bound, act="move", filter="state=dead", to="other"), 403)

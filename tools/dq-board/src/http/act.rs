@@ -267,14 +267,21 @@ impl Asked {
     }
 
     /// What acts on all jobs of the filter: the search for them, and the action on those that it finds.
-    fn for_cli(&self, key: &QueueKey) -> Result<String, Failure> {
+    fn for_cli(&self, key: &QueueKey) -> Result<Value, Failure> {
         let filter = self.filter()?;
         let act = Act::on_job(self.on_job()?, b"ID".to_vec(), None);
         let mut scan = redis::cmd("DQ.SCAN");
         scan.arg(&key.name).arg(0).arg("COUNT").arg(STEP);
         filter.scan(&mut scan);
         let here = QueueKey::new(0, key.name.clone());
-        Ok(cli::in_db(key.db, [cli::line(&scan), act.for_cli(&here)]))
+        let (sent, is_script) = (act.for_cli(&here), act.is_script());
+        let (line, script) = if is_script {
+            (None, Some(sent))
+        } else {
+            (Some(sent), None)
+        };
+        let lines = std::iter::once(cli::line(&scan)).chain(line);
+        Ok(json!({ "commands": cli::in_db(key.db, lines), "script": script }))
     }
 
     pub fn filter(&self) -> Result<Filter, Failure> {
@@ -439,7 +446,7 @@ pub async fn commands(
 async fn told(site: &Site, visitor: &Visitor, body: &Bytes) -> Result<Value, Failure> {
     let (asked, key) = read(body)?;
     if !asked.filter.is_empty() {
-        return Ok(json!({ "commands": asked.for_cli(&key)? }));
+        return asked.for_cli(&key);
     }
     let act = asked.act()?;
     let sent = act.for_cli(&key);
