@@ -142,7 +142,7 @@ function workers(about, changed) {
       put(measured, own ? "" : answer.measured ? "(as measured)" : answer.unseen ? "(assumed: no job was seen reserved, as with NOACK)" : "(assumed: nothing was measured yet)");
       // Whoever types a number asks what would be.
       const hold = own && limits.hold?.idle ? null : limits.hold;
-      return { ...limited(of("workers"), of("ms"), { ...limits, hold }), isAsked: own || answer.asked !== false, isKnown: own || Boolean(answer.measured), unseen: live.unseen(), row: limits.row };
+      return { ...limited(of("workers"), of("ms"), { ...limits, hold }), isAsked: own || answer.asked !== false, isKnown: own || Boolean(answer.measured), unseen: live.unseen(), held: limits.held, row: limits.row };
     },
   };
 }

@@ -68,19 +68,13 @@ export function ofAll(main, title, env) {
   return () => {};
 }
 
-// The server counts by buckets: only a bound is known.
-function upTo(us) {
-  const [reading, tone] = lateness(us);
-  return [us > 0 ? `up to ${reading}` : reading, tone];
-}
-
 const TILES = [
   ["Ready", (row, it) => (put(it.value, text.count(row.jobs[1])), put(it.small, row.oldest === null || row.oldest === undefined ? "none waiting" : `oldest ${oldest(row.oldest)[0]}`, oldest(row.oldest)[1]))],
   ["Delayed", (row, it) => (put(it.value, text.count(row.jobs[0])), put(it.small, row.next ? `next ${text.until(Math.max(row.next, live.now()), live.now())}` : row.jobs[4] ? `${text.count(row.jobs[4])} blocked` : "none"))],
   ["Reserved", (row, it) => (put(it.value, text.count(row.jobs[2])), put(it.small, `${text.count(row.waiting)} ${row.waiting === 1 ? "client waiting" : "clients waiting"}`))],
   ["Dead", (row, it) => (put(it.value, text.count(row.jobs[3]), row.jobs[3] ? "bad" : ""), put(it.small, `${text.count(row.totals[5] ?? 0)} died in total`))],
   ["Delivered a second", (row, it) => (put(it.value, text.rate(row.rates[1])), put(it.small, `${text.rate(row.rates[0])} added, ${text.rate(row.rates[2])} acked`))],
-  ["Lateness, p50", (row, it) => (put(it.value, ...upTo(row.late[0])), put(it.small, `p99: ${upTo(row.late[1])[0]}`, upTo(row.late[1])[1]))],
+  ["Lateness, p50", (row, it) => (put(it.value, ...lateness(row.late[0])), put(it.small, `p99: ${lateness(row.late[1])[0]}`, lateness(row.late[1])[1]))],
 ];
 
 const TOTALS = ["Added", "Delivered", "Acknowledged", "Nacked", "Leases expired", "Died", "Deleted", "Expired", "Missed"];
@@ -135,9 +129,9 @@ export function queue(main, about, env) {
   const tiles = TILES.map(([title]) => tile(figures, title));
   const why = h("p", { class: "why", role: "status" });
   main.append(why, figures);
-  let [set, hold] = [null, null];
+  let [set, hold, held] = [null, null, null];
   let paused = 0;
-  const chart = forecast(main, key, about, env.keep, () => ({ set, hold, row: rowOf(key) }));
+  const chart = forecast(main, key, about, env.keep, () => ({ set, hold, held, row: rowOf(key) }));
   const totals = h("dl", { class: "facts" });
   const settings = h("dl", { class: "facts" });
   const wrong = h("p", { class: "wrong", role: "alert" });
@@ -150,7 +144,7 @@ export function queue(main, about, env) {
   const followed = live.follow((signal) => live.look("queue", `queue=${key}`, signal), (answer, error) => {
     put(wrong, error ?? "");
     if (!answer) return;
-    [set, hold] = [answer.settings, answer.hold];
+    [set, hold, held] = [answer.settings, answer.hold, answer.paused];
     put(why, answer.why ?? "");
     showSettings();
     chart.draw();

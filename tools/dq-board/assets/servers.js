@@ -10,7 +10,7 @@ const leave = document.getElementById("sign-out");
 
 leave.addEventListener("click", signOut);
 
-const isKnown = ({ head }) => head.nodes.some((node) => node.version);
+const isKnown = ({ head }) => head.nodes.some((node) => node.version && !node.unsynced);
 const figure = (title, of, show = text.count, tone = "") => {
   const by = (server) => (isKnown(server) ? of(server.head) : null);
   return { title, by, show: (server) => (by(server) === null ? "–" : [show(by(server)), by(server) ? tone : ""]) };

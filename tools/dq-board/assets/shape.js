@@ -26,8 +26,8 @@ export function layout(answer, width) {
 }
 
 // `looked`: zoom or range, whether the scale is logarithmic, what is pointed at and selected; `perMs`: jobs that the
-// workers do per ms, what limits them, what holds the queue now, and in how many ms it goes on.
-export function shape(answer, width, looked, { perMs, why, hold, from, isAsked, isKnown, unseen, row }) {
+// workers do per ms, what limits them, what holds the queue now, in how many ms it goes on, and what holds a part of it.
+export function shape(answer, width, looked, { perMs, why, hold, from, isAsked, isKnown, unseen, held, row }) {
   const { dues, each, past } = answer;
   const place = layout(answer, width);
   // Jobs due already are drawn at now, if that is in the chart.
@@ -40,7 +40,7 @@ export function shape(answer, width, looked, { perMs, why, hold, from, isAsked, 
   const result = drained(ready, dues, span, perMs, from);
   const total = ready + sum(dues);
   const flows = isKnown && isAsked && (!hold || hold.until);
-  const view = { answer, looked, perMs, why, hold, from, isAsked, isKnown, unseen, flows, row, ...place, ready, cut, scaled, level, span, line: isKnown ? perMs * each : 0, result, total };
+  const view = { answer, looked, perMs, why, hold, from, isAsked, isKnown, unseen, held, flows, row, ...place, ready, cut, scaled, level, span, line: isKnown ? perMs * each : 0, result, total };
   const summary = summed(view);
   return {
     paths: paths(view),
@@ -188,7 +188,7 @@ function summed(view) {
   return `${start}: ${delivered}. The next ${zoom}: ${due}.${shifts}`;
 }
 
-function sentence({ answer: { now }, perMs, why, hold, from, isAsked, isKnown, unseen, row, span, total, result: { done, left, longest } }) {
+function sentence({ answer: { now }, perMs, why, hold, from, isAsked, isKnown, unseen, held, row, span, total, result: { done, left, longest } }) {
   if (unseen) return unseen;
   if (!total) return "there is nothing to do.";
   if (from === Infinity) return "the queue is paused: nothing is delivered until it is resumed.";
@@ -198,7 +198,9 @@ function sentence({ answer: { now }, perMs, why, hold, from, isAsked, isKnown, u
   if (hold && !isKnown) return `not before ${text.at(hold.until)}, as ${hold.words}.${waited}`;
   if (!isKnown) return `how long this takes is not known: enter the number of workers and the time of a job.${waited}`;
   const rate = `${text.rate(perMs * 1000)} a second${why}`;
-  if (left > 0) return `${rate}: not enough. This peak is cleared by ${text.at(now + done)}, ${text.millis(done - span)} after its end.`;
+  const but = held ? `, but for ${held.more ? "at least" : "the"} ${text.jobs(held.jobs)} of ${text.full(held.groups)} paused ${held.groups === 1 ? "group" : "groups"}` : "";
+  if (left > 0) return `${rate}: not enough. This peak is cleared by ${text.at(now + done)}, ${text.millis(done - span)} after its end${but}.`;
+  if (held) return `${rate}: this peak is cleared by ${text.at(now + done)}${but}.`;
   const most = Math.max(longest, row.oldest ? row.oldest + from : 0);
   const wait = most < 1000 ? "no job waits longer than a second" : `the longest wait is ${text.millis(most)}`;
   return `${rate}: this peak is cleared by ${text.at(now + done)}; ${wait}.`;

@@ -118,6 +118,12 @@ async fn ticks(servers: Arc<Servers>, alerts: mpsc::UnboundedSender<Vec<Alert>>)
     loop {
         ticks.tick().await;
         let sites = servers.sites();
+        for site in sites.iter() {
+            for key in site.board.reader.unowned() {
+                let board = Arc::clone(&site.board);
+                tokio::spawn(async move { views::attended(&board, &key).await.is_ok() });
+            }
+        }
         let worth = sites.iter().flat_map(|site| site.board.reader.tick());
         let worth: Vec<Alert> = worth.collect();
         if !worth.is_empty() {

@@ -188,6 +188,10 @@ class Pages(BoardTest):
         verdict = page.locator(".verdict")
         page.goto(self.board(server).url + "queue?queue=0:q&workers=10&ms=1000")
         expect(verdict).to_contain_text("10 a second: this peak")
+        client.execute_command("DQ.PAUSE", "q", "GROUP", "g1")
+        expect(verdict).to_have_text(re.compile(r"^10 a second: this peak is cleared by [^;]*, but for the 50 jobs of 1 paused group\.$"))
+        client.execute_command("DQ.RESUME", "q", "GROUP", "g1")
+        expect(verdict).to_contain_text("; the longest wait is")
         for settings, said in [(["MAXRESERVED", 5], "5.0 a second, as MAXRESERVED 5 allows:"), (["GROUPMAX", 1], "2.0 a second, at best, as GROUPMAX 1 allows:"), (["RATE", 1, 1000], "1.0 a second, as RATE 1 in 1,000 ms allows:")]:
             client.execute_command("DQ.CFGSET", "q", *settings)
             expect(verdict).to_contain_text(said)
@@ -249,6 +253,25 @@ class Pages(BoardTest):
         left = float(re.match(r"M([\d.]+)", page.locator("path.past").get_attribute("d"))[1])
         width = float(page.locator(".forecast").get_attribute("viewBox").split()[2])
         self.assertTrue(0.45 < left / width <= 0.5, f"{left} of {width}")
+
+    def test_how_late_is_a_bound_and_has_room(self):
+        server = self.server()
+        client = server.client
+        client.execute_command("DQ.CFGSET", "q")
+        board = self.board(server)
+        first, page = [self.window(viewport={"width": 1440, "height": 860}) for _ in range(2)]
+        first.goto(board.url)
+        page.goto(board.url + "queue?queue=0:q")
+        expect(cell(first, "q", "ready")).to_have_text("0")
+        tile = page.locator(".tile").last
+        expect(tile.locator(".small")).to_have_text("p99: –")
+        client.execute_command("DQ.ADD", "q", "job", "x", "AT", int(time.time() * 1000) - 99_500)
+        client.execute_command("DQ.POP", "q", "NOACK")
+        late = re.compile(r"≤ 1 min (39|4\d) s$")
+        for it in [tile.locator("dd").first, tile.locator(".small"), cell(first, "q", "p50"), cell(first, "q", "p99")]:
+            expect(it).to_have_text(late)
+            self.assertEqual(it.evaluate("(it) => it.scrollWidth > it.clientWidth"), False)
+        self.assertEqual(first.wrong + page.wrong, [])
 
     def test_a_burst_of_failures_is_seen_in_the_minute(self):
         server = self.server()

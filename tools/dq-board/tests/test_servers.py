@@ -1,14 +1,16 @@
 """Clusters, Sentinels, TLS, and how the board reads servers."""
 
+import json
 import os
 import pathlib
+import re
 import subprocess
 
 import demo
 import redis
 import trustme
 from playwright.sync_api import expect
-from support import BoardTest, Encrypted, Server, calls, cell, free_port, row, wait_until
+from support import BoardTest, Encrypted, Server, ask, calls, cell, free_port, row, wait_until
 
 
 class SentinelServer(Server):
@@ -96,11 +98,17 @@ class Servers(BoardTest):
 
     def test_a_replica_offers_no_action(self):
         master, replica = self.server(), self.server()
-        master.client.execute_command("DQ.ADD", "q", "job", "x")
+        master.client.execute_command("DQ.ADD", "q", "job", "x", "AT", 1)
         replica.client.execute_command("REPLICAOF", "127.0.0.1", master.port)
         wait_until("the replica has it", lambda: replica.client.info("keyspace").get("db0", {}).get("keys") == 1)
         page = self.window()
-        page.goto(self.board(replica, "--allow-actions").url + "queue?queue=0:q")
+        board = self.board(replica, "--allow-actions")
+        page.goto(board.url)
+        said = "1 job is ready; who asks for any is not seen on a replica"
+        expect(page.locator(".needy li")).to_have_text(re.compile(rf"^q a job has been ready for \d+ years; {said}$"))
+        self.assertIsNone(json.loads(ask(board.url + "api/scale?queue=q&per=1")[2])["attended"])
+        page.goto(board.url + "queue?queue=0:q")
+        expect(page.locator(".why")).to_have_text(said)
         expect(page.locator("#server")).to_contain_text("replica, to look at only")
         expect(page.locator("#trouble")).to_be_hidden()
         expect(page.get_by_text("What its master delivers is not seen on a replica.")).to_be_visible()
@@ -122,6 +130,7 @@ class Servers(BoardTest):
         page.goto(board.url)
         expect(page.locator("#trouble")).to_contain_text("has not reached its master")
         expect(page.locator(".empty")).to_have_text(said)
+        expect(page.locator("#sum")).to_have_text("")
         needs = page.get_by_label("What needs a look")
         expect(needs.locator("h2")).to_have_text("What needs a look is not known")
         expect(page.locator("main [data-tone=good]")).to_have_count(0)

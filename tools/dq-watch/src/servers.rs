@@ -120,7 +120,13 @@ impl Servers {
 
     fn hear_queue(&mut self, node: &str, key: QueueKey, heard: Heard, at: Instant) {
         match heard {
-            Heard::Figures(stats) => self.board.read(&key, node, *stats, at, self.interval),
+            Heard::Figures(stats) => {
+                self.board.read(&key, node, *stats, at, self.interval);
+                let info = self.nodes.get(node).and_then(|it| it.figures.as_ref());
+                if let (Some(row), Some(figures)) = (self.board.row_mut(&key), info) {
+                    row.is_of_replica = figures.info.role == "slave";
+                }
+            }
             Heard::Vanished => self.board.vanished(&key, node),
             Heard::Forgotten => self.board.forget(&key, node),
             Heard::Refused(error) => self.board.refused(&key, node, error),

@@ -234,7 +234,7 @@ impl History {
         if number(now_ms, MINUTE_MS) != self.minute {
             return self.write_down(rows, now_ms);
         }
-        for row in rows {
+        for row in rows.filter(|row| row.perhaps_since.is_none()) {
             if let (Some(stats), false) = (&row.stats, self.told.contains_key(&row.key)) {
                 let first = first_told(row).unwrap_or((stats.totals, stats.lateness.clone()));
                 self.told.insert(row.key.clone(), first);
@@ -250,7 +250,7 @@ impl History {
         now_ms: i64,
     ) -> Result<(), String> {
         let (mut grown, mut told) = (Vec::new(), Vec::new());
-        for row in rows {
+        for row in rows.filter(|row| row.perhaps_since.is_none()) {
             let Some(stats) = &row.stats else { continue };
             let now = (stats.totals, stats.lateness.clone());
             let first = first_told(row);
@@ -606,6 +606,10 @@ mod tests {
             let mut history = History::open(None, start).unwrap();
             let mut new = row("q", 20);
             new.new_since = Some(std::time::Instant::now());
+            let mut open = new.clone();
+            open.perhaps_since = new.new_since;
+            history.tick([open].iter(), first).unwrap();
+            assert_eq!(sums(&history, first, HOUR_MS).0, 0.0, "or renamed");
             history.tick([new].iter(), first).unwrap();
             let later = start + 2 * MINUTE_MS;
             history.tick([row("q", 25)].iter(), later).unwrap();

@@ -36,6 +36,9 @@ const UNSEEN: Duration = Duration::from_secs(10);
 /// Changes that a tab may lag behind before it is sent everything anew.
 const LAG: usize = 16;
 
+/// Queues of which it is asked at a time whose their leases are.
+const UNOWNED: usize = 10;
+
 /// Queues that one tab may say are on its screen.
 const SEEN_BY_ONE: usize = 100;
 
@@ -285,7 +288,25 @@ impl Reader {
         let mut state = self.state();
         if let Some(row) = state.servers.board.row_mut(key) {
             row.owned = Some(is_owned);
+            state.heard.insert(key.clone());
         }
+    }
+
+    /// Some queues of which it was not asked yet, and must be, as their place in the list depends on it. Until the server
+    /// says it, and where it refuses to, they count as attended.
+    pub fn unowned(&self) -> Vec<QueueKey> {
+        let mut state = self.state();
+        let now = state.servers.now().here;
+        let rows = state.servers.board.rows();
+        let rows = rows.filter(|row| row.owned.is_none() && row.leases_tell() && !row.gone);
+        let unowned = rows.filter(|row| Signs::of(row, false, now).asks());
+        let keys: Vec<QueueKey> = unowned.take(UNOWNED).map(|row| row.key.clone()).collect();
+        for key in &keys {
+            if let Some(row) = state.servers.board.row_mut(key) {
+                row.owned = Some(true);
+            }
+        }
+        keys
     }
 
     pub fn measured(&self, key: &QueueKey) -> Option<Measured> {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use dq_watch::model::row::Row;
-use dq_watch::model::stats::RESERVED;
 use dq_watch::model::QueueKey;
 use dq_watch::read::detail::{Detail, Found, Part};
 use dq_watch::read::{reply, why};
@@ -53,12 +52,10 @@ pub async fn settings(board: &Arc<Board>, key: &QueueKey) -> Result<Json, Failur
 }
 
 /// Whether clients take a queue's jobs. What is not known yet, or may have changed, the server is asked. None: it has not
-/// been read yet.
+/// been read yet, or a replica does not see it.
 pub async fn attended(board: &Arc<Board>, key: &QueueKey) -> Result<Option<bool>, Failure> {
-    let is_asked = board.reader.of_row(key, Row::is_asked);
-    let has_leases = board.reader.of_row(key, |row| row.jobs(RESERVED) > 0);
-    if is_asked != Some(false) || has_leases != Some(true) {
-        return Ok(is_asked);
+    if board.reader.of_row(key, Row::leases_tell) != Some(true) {
+        return Ok(board.reader.of_row(key, Row::is_attended).flatten());
     }
     let ask = |commands| board.connections.ask(key.clone(), commands);
     let peeked = ask(vec![why::first(&key.name, "RESERVED")]).await?;

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use dq_watch::model::QueueKey;
 use dq_watch::read::detail::{Found, Group, Job, Page, Part, PeekedJob, State, AT_WORK};
 use dq_watch::read::reply;
 use dq_watch::read::shares::{self, Share};
@@ -21,6 +22,35 @@ const STEPS: usize = 20;
 const SHOWN: usize = 50;
 /// No group has an index of its dead jobs, or of its oldest: so many of the queue's are read.
 const SAMPLE: usize = AT_WORK;
+
+/// Groups with settings of which it is asked whether they are paused.
+const SET: usize = 100;
+
+/// The groups of a queue that are paused, with their jobs, if there are any; a user who may not ask is told of none.
+pub async fn paused(board: &Arc<Board>, key: &QueueKey) -> Option<Json> {
+    let has = board.reader.of_row(key, |row| {
+        row.stats.as_ref().is_some_and(|it| it.groups > 0)
+    });
+    if has != Some(true) {
+        return None;
+    }
+    let ask = |commands| board.connections.ask(key.clone(), commands);
+    let mut set = about(key, "DQ.GROUPS", b"0");
+    set.arg("COUNT").arg(SET).arg("SET");
+    let values = ask(vec![set]).await.ok()?;
+    let (cursor, mut groups) = reply::groups(values.first()?)?;
+    groups.retain(|group| group.waiting > 0);
+    let gets = groups
+        .iter()
+        .map(|group| shares::get(&key.name, &group.name));
+    let shares = ask(gets.collect()).await.ok()?;
+    let is_paused = |value| shares::read(value).is_some_and(|share| share.paused != 0);
+    let all = groups.iter().zip(&shares);
+    let jobs = all.filter_map(|(group, own)| is_paused(own).then_some(group.waiting));
+    let jobs: Vec<u64> = jobs.collect();
+    let sum = jobs.iter().sum::<u64>();
+    (sum > 0).then(|| json!({ "groups": jobs.len(), "jobs": sum, "more": cursor != "0" }))
+}
 
 /// Of the groups that some steps look at, those with most waiting jobs.
 pub async fn groups(board: &Arc<Board>, question: Question) -> Result<Json, Failure> {

@@ -17,9 +17,8 @@ mod workers;
 
 use std::sync::Arc;
 
-use dq_watch::model::row::Row;
 use dq_watch::read::detail::{Found, Part};
-use dq_watch::text::why::Why;
+use dq_watch::text::why::{Hold, Why};
 use serde_json::{json, Value as Json};
 
 use crate::board::Board;
@@ -74,12 +73,14 @@ async fn queue(board: &Arc<Board>, question: Question) -> Result<Json, Failure> 
     };
     let why = settings.why.as_ref();
     let why = why.map(|why| asked::explained(board, &question.key, why));
-    let flows = board.reader.of_row(&question.key, Row::is_flowing);
-    // Limits of a queue whose jobs come and go hold it between any two of them: its measured speed is with them.
     let hold = why.as_ref().and_then(Why::hold);
-    let hold = hold.filter(|it| it.until_ms.is_some() || flows != Some(true));
+    let passes = |hold: &Hold| board.reader.of_row(&question.key, |row| row.passes(hold));
+    let hold = hold.filter(|it| passes(it) != Some(true));
     let hold =
         hold.map(|it| json!({ "words": it.words, "until": it.until_ms, "idle": it.is_idle }));
     let line = why.map(|why| why.line(board.reader.server_ms()));
-    Ok(json!({ "settings": wire::settings(&settings), "why": line, "hold": hold }))
+    let paused = groups::paused(board, &question.key).await;
+    Ok(json!({
+        "settings": wire::settings(&settings), "why": line, "hold": hold, "paused": paused,
+    }))
 }

@@ -77,24 +77,35 @@ impl Board {
         interval: Duration,
     ) {
         self.found(key.clone(), node);
-        let is_new = |row: &&Row| row.new_since.is_some() && row.stats.is_none();
-        let was_renamed = self.row(key).filter(is_new).is_some() && self.goes_on(&stats);
-        if let Some(row) = self.rows.get_mut(key) {
-            if was_renamed {
-                row.new_since = None;
-            }
-            row.read(stats, at, interval);
+        let new = self.row(key).filter(|row| row.is_new());
+        let since = new.map(|row| row.perhaps_since.unwrap_or(at));
+        let was_renamed = since.map(|since| self.was_renamed(&stats, since));
+        let Some(row) = self.rows.get_mut(key) else {
+            return;
+        };
+        match was_renamed {
+            Some(None) => return row.show(stats, at),
+            Some(Some(true)) => row.new_since = None,
+            Some(Some(false)) | None => {}
         }
+        row.read(stats, at, interval);
     }
 
-    /// Whether these may be the totals of a queue that has just gone: RENAME and MOVE keep them.
-    fn goes_on(&self, stats: &Stats) -> bool {
-        let mut gone = self.rows.values().filter(|row| row.gone);
+    /// Whether these are the totals of a queue that has just gone: RENAME and MOVE keep them. None: that is not known until
+    /// those that they may come from have been read again, as a queue may be found before its old name is missed.
+    fn was_renamed(&self, stats: &Stats, since: Instant) -> Option<bool> {
         let goes_on = |old: &Stats| {
             let mut both = old.totals.iter().zip(&stats.totals);
             old.totals[ADDED] > 0 && both.all(|(old, new)| old <= new)
         };
-        gone.any(|row| row.stats.as_ref().is_some_and(goes_on))
+        let rows = self.rows.values().filter(|row| !row.is_new());
+        let mut before = rows.filter(|row| row.stats.as_ref().is_some_and(goes_on));
+        let mut is_open = false;
+        let is_gone = before.any(|row| {
+            is_open |= row.refusal.is_none() && row.was_read_by(since);
+            row.gone
+        });
+        (is_gone || !is_open).then_some(is_gone)
     }
 
     /// The row of a queue if this node has it: what other nodes report about it does not count.
@@ -284,6 +295,34 @@ mod tests {
         let added = |key| board.row(key).map(|row| row.history.added.values());
         assert_eq!(added(&new), Some(vec![10.0; 2]));
         assert_eq!(added(&renamed), Some(Vec::new()));
+    }
+
+    #[test]
+    fn nothing_of_a_new_queue_is_counted_until_those_it_may_have_been_are_read_again() {
+        let (second, start) = (Duration::from_secs(1), Instant::now());
+        for goes in [true, false] {
+            let mut board = Board::default();
+            let [old, new] = ["old", "new"].map(|name| QueueKey::new(0, name));
+            let read = |board: &mut Board, key: &QueueKey, at: u32, added: u64| {
+                let mut stats = Stats::default();
+                stats.totals[ADDED] = added;
+                board.read(key, "a", stats, start + at * second, second);
+                let row = board.row(key).expect("a row");
+                (row.perhaps_since.is_some(), row.history.added.values())
+            };
+            read(&mut board, &old, 0, 900);
+            board.began(new.clone(), "a", Some(start));
+            assert_eq!(read(&mut board, &new, 1, 901), (true, vec![]));
+            assert_eq!(board.row(&new).map(|row| row.stats.is_some()), Some(true));
+            match goes {
+                true => board.vanished(&old, "a"),
+                false => drop(read(&mut board, &old, 2, 900)),
+            }
+            let first = if goes { vec![] } else { vec![452.0; 2] };
+            assert_eq!(read(&mut board, &new, 2, 904), (false, first.clone()));
+            let then = [first, vec![5.0]].concat();
+            assert_eq!(read(&mut board, &new, 3, 909), (false, then));
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::lateness::{Histogram, Late};
 use super::stats::{rates, Rates, Stats, ACKED, ADDED, DELIVERED, NACKED, RESERVED, TIMED_OUT};
 use super::QueueKey;
-use crate::text::why::Why;
+use crate::text::why::{Hold, Why};
 
 /// Values kept for the charts: at one reading a second the last four minutes.
 pub const HISTORY: usize = 240;
@@ -27,12 +27,16 @@ pub struct Row {
     read_at: Option<Instant>,
     /// When the queue was not there yet, if that was seen: then its totals have grown since.
     pub new_since: Option<Instant>,
+    /// Since when it may be one that was known by another name: until that is clear, nothing is counted.
+    pub perhaps_since: Option<Instant>,
     /// Its key is gone: the row is shown a little longer, in case the queue comes back.
     pub gone: bool,
     /// The server's error, if it refuses to give figures.
     pub refusal: Option<String>,
     /// Whether a client that is connected had one of the reserved jobs, when that was last asked.
     pub owned: Option<bool>,
+    /// Read on a replica, which sees neither who asks for jobs nor what its master delivers.
+    pub is_of_replica: bool,
 }
 
 /// Per second, at each reading.
@@ -90,17 +94,35 @@ impl Row {
             late: None,
             read_at: None,
             new_since: None,
+            perhaps_since: None,
             gone: false,
             refusal: None,
             owned: None,
+            is_of_replica: false,
         }
+    }
+
+    /// Whether it was not there when the board began to look, and nothing of it has been counted yet.
+    pub fn is_new(&self) -> bool {
+        self.new_since.is_some() && self.read_at.is_none()
+    }
+
+    /// Whether its last reading may have been before this one.
+    pub fn was_read_by(&self, at: Instant) -> bool {
+        self.read_at.is_some_and(|read_at| read_at <= at)
+    }
+
+    /// Takes a reading of which nothing is counted yet.
+    pub fn show(&mut self, stats: Stats, at: Instant) {
+        (self.gone, self.refusal) = (false, None);
+        self.stats = Some(stats);
+        self.perhaps_since.get_or_insert(at);
     }
 
     /// Takes a reading. `interval` is the time between two bars of the history: a queue that is not
     /// in view is read less often, and then gets as many bars as there would have been readings.
     pub fn read(&mut self, stats: Stats, at: Instant, interval: Duration) {
-        self.gone = false;
-        self.refusal = None;
+        (self.gone, self.refusal, self.perhaps_since) = (false, None, None);
         let nothing = Stats::default();
         let before = self.stats.as_ref().zip(self.read_at);
         let begun = self.new_since.map(|since| (&nothing, since));
@@ -212,18 +234,35 @@ impl Row {
     /// Whether a client waits for jobs, or was delivered one lately. If not, only the server can say whether the reserved
     /// jobs are those of clients that are still there.
     pub fn is_asked(&self) -> bool {
-        let oldest = self.stats.as_ref().and_then(|it| it.oldest_ready_ms);
-        let since = oldest.map_or(HISTORY, |ms| ((ms / 1000) as usize).clamp(ASKED.0, ASKED.1));
+        let since = self.oldest_s();
+        let since = since.map_or(HISTORY, |bars| bars.clamp(ASKED.0, ASKED.1));
         let waits = self.stats.as_ref().is_some_and(|it| it.waiting_clients > 0);
-        let mut delivered = self.history.delivered.0.iter().rev().take(since);
-        waits || delivered.any(|rate| *rate > 0.0)
+        waits || self.delivered_in(since)
+    }
+
+    /// For how many seconds the oldest ready job has been ready.
+    fn oldest_s(&self) -> Option<usize> {
+        let oldest = self.stats.as_ref()?.oldest_ready_ms?;
+        Some((oldest / 1000) as usize)
+    }
+
+    /// Whether any of so many last bars has a delivery.
+    fn delivered_in(&self, bars: usize) -> bool {
+        let mut last = self.history.delivered.0.iter().rev().take(bars);
+        last.any(|rate| *rate > 0.0)
+    }
+
+    /// Whether only the server can say if clients take jobs: whose the reserved ones are.
+    pub fn leases_tell(&self) -> bool {
+        self.jobs(RESERVED) > 0 && !self.is_asked() && !self.is_of_replica
     }
 
     /// Whether clients take jobs: some wait, were delivered some lately, or have some and are connected. None: whether
-    /// those that have some are connected was not asked.
+    /// those that have some are connected was not asked, or a replica does not see it.
     pub fn is_attended(&self) -> Option<bool> {
         match self.jobs(RESERVED) {
             _ if self.is_asked() => Some(true),
+            _ if self.is_of_replica => None,
             0 => Some(false),
             _ => self.owned,
         }
@@ -231,21 +270,24 @@ impl Row {
 
     /// Whether the measured speed is still that of the workers: jobs were delivered no longer ago than about two of them
     /// take.
-    pub fn is_flowing(&self) -> bool {
-        self.measured().is_some_and(|it| {
-            let bars = ((it.ms / 500.0) as usize).clamp(ASKED.1, HISTORY);
-            let mut last = self.history.delivered.0.iter().rev().take(bars);
-            last.any(|rate| *rate > 0.0)
-        })
+    fn is_flowing(&self) -> bool {
+        self.measured()
+            .is_some_and(|it| self.delivered_in(((it.ms / 500.0) as usize).clamp(ASKED.1, HISTORY)))
+    }
+
+    /// Whether jobs are delivered although this holds the queue between any two of them: the measured speed is with it.
+    /// Workers who are busy take the next job in their turn, if they took one since the oldest became ready.
+    pub fn passes(&self, hold: &Hold) -> bool {
+        let since = self.oldest_s().unwrap_or_default().min(ASKED.1);
+        let is_taken = hold.is_idle && self.delivered_in(since);
+        hold.until_ms.is_none() && (is_taken || self.is_flowing())
     }
 
     /// What DQ.EXPLAIN says, with what the readings before add: who takes jobs without waiting for them.
     pub fn explained(&self, why: &Why) -> Why {
-        let is_taken = self.is_asked();
         Why {
-            is_busy: why.is_busy
-                || (is_taken && self.jobs(RESERVED) > 0 && self.owned != Some(false)),
-            is_taken,
+            is_taken: self.is_asked(),
+            is_of_replica: self.is_of_replica,
             ..why.clone()
         }
     }
@@ -330,13 +372,41 @@ mod tests {
         row.read(after(3), start + 3 * second, second);
         let (workers, ms) = (6, 400.0);
         assert_eq!(row.measured(), Some(Measured { workers, ms }));
-        assert!(!row.is_flowing(), "none was delivered");
+        let (words, until_ms, is_idle) = (String::new(), None, false);
+        let hold = Hold {
+            words,
+            until_ms,
+            is_idle,
+        };
+        assert!(!row.passes(&hold), "none was delivered");
         let mut last = after(4);
         last.totals[DELIVERED] = 1;
         row.read(last.clone(), start + 4 * second, second);
-        assert!(row.is_flowing());
+        assert!(row.passes(&hold));
         row.read(last, start + 60 * second, second);
-        assert!(row.measured().is_some() && !row.is_flowing(), "it stands");
+        assert!(row.measured().is_some() && !row.passes(&hold), "it stands");
+    }
+
+    #[test]
+    fn busy_workers_hold_nothing_while_they_take_jobs_without_acknowledging_any() {
+        let (second, start) = (Duration::from_secs(1), Instant::now());
+        let mut row = Row::new(QueueKey::new(0, "q"), "node");
+        let hold = |is_idle| Hold {
+            words: String::new(),
+            until_ms: None,
+            is_idle,
+        };
+        let mut read = |at: u32, delivered: u64, oldest_ms: u64| {
+            let mut stats = stats(delivered);
+            (stats.jobs[RESERVED], stats.oldest_ready_ms) = (2, Some(oldest_ms));
+            row.read(stats, start + at * second, second);
+            [true, false].map(|is_idle| row.passes(&hold(is_idle)))
+        };
+        assert_eq!(read(0, 0, 9000), [false, false]);
+        assert_eq!(read(1, 1, 10_000), [true, false], "a limit may hold them");
+        assert_eq!(read(9, 1, 18_000), [true, false]);
+        assert_eq!(read(10, 1, 900), [false, false], "ready since then");
+        assert_eq!(read(60, 1, 69_000), [false, false], "no longer");
     }
 
     #[test]
@@ -362,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_jobs_without_waiting_is_not_told_as_busy() {
+    fn workers_are_busy_only_if_their_clients_are_known_to_be_there() {
         let (second, start) = (Duration::from_secs(1), Instant::now());
         let mut row = Row::new(QueueKey::new(0, "q"), "node");
         let (code, number, until_ms) = ("idle".to_owned(), 4, None);
@@ -374,21 +444,33 @@ mod tests {
             }],
             ..Why::default()
         };
-        let mut said = |at: u32, delivered: u64, reserved: u64| {
+        let mut said = |at: u32, delivered: u64, is_busy: bool| {
             let mut stats = stats(delivered);
-            stats.jobs[RESERVED] = reserved;
+            stats.jobs[RESERVED] = 2;
             row.read(stats, start + at * second, second);
-            row.explained(&idle).line(0)
+            let why = Why {
+                is_busy,
+                ..idle.clone()
+            };
+            let explained = row.explained(&why);
+            (explained.line(0), explained.hold().is_some())
         };
-        assert_eq!(
-            said(0, 0, 0),
-            "4 jobs are ready, and no client asks for any"
-        );
-        assert_eq!(
-            said(1, 3, 0),
-            "4 jobs are ready; clients that do not wait took some lately"
-        );
-        assert_eq!(said(2, 3, 2), "4 jobs are ready; all workers are busy");
+        let ready = |rest: &str, holds| (format!("4 jobs are ready{rest}"), holds);
+        let none = ready(", and no client asks for any", false);
+        assert_eq!(said(0, 0, false), none);
+        let taken = ready("; clients that do not wait took some lately", false);
+        assert_eq!(said(1, 3, false), taken, "they closed, and left leases");
+        let busy = ready("; all workers are busy", true);
+        assert_eq!(said(2, 3, true), busy);
+        row.is_of_replica = true;
+        let explained = row.explained(&idle);
+        let unseen = ready("; who asks for any is not seen on a replica", false);
+        assert_eq!((explained.line(0), explained.hold().is_some()), unseen);
+        assert_eq!(row.is_attended(), Some(true), "its deliveries were seen");
+        let mut later = stats(3);
+        later.oldest_ready_ms = Some(60_000);
+        row.read(later, start + 60 * second, second);
+        assert_eq!(row.is_attended(), None);
     }
 
     #[test]

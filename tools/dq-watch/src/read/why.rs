@@ -120,6 +120,7 @@ pub fn read(
         awaited: None,
         is_busy: are_owned(more),
         is_taken: false,
+        is_of_replica: false,
         first_lease_ms: first.and_then(|jobs| jobs.first()?.at_ms),
         held: (held.collect(), more.len()),
         groupmax,

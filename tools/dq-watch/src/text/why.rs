@@ -6,6 +6,7 @@ use super::{escape, units};
 const BEFORE_MAX: u64 = 1000;
 const BUSY: &str = "all workers are busy";
 const TAKEN: &str = "clients that do not wait";
+const UNSEEN: &str = "is not seen on a replica";
 
 /// One thing that holds: as the server names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +37,8 @@ pub struct Why {
     pub is_busy: bool,
     /// Some were delivered jobs lately.
     pub is_taken: bool,
+    /// A replica said it: who asks its master is not seen there.
+    pub is_of_replica: bool,
     pub groupmax: u64,
     pub grouprate: (u64, u64),
     pub first_lease_ms: Option<i64>,
@@ -65,7 +68,7 @@ impl Why {
                 "groups" => self.held_by_groups(reason.number).0,
                 "rate" => "RATE is used up".to_owned(),
                 "fill" => "clients wait for a full batch".to_owned(),
-                "idle" if self.is_busy => BUSY.to_owned(),
+                "idle" if self.is_busy && !self.is_of_replica => BUSY.to_owned(),
                 _ => return None,
             };
             Some(Hold {
@@ -101,6 +104,9 @@ impl Why {
                 let lease = self.first_lease_ms.filter(|_| ends);
                 let lease = next_lease(lease, now_ms, "; ");
                 format!("{} ready; {held}{opens}{lease}", are(number))
+            }
+            "idle" if self.is_of_replica => {
+                format!("{} ready; who asks for any {UNSEEN}", are(number))
             }
             "idle" if self.is_busy => format!("{} ready; {BUSY}", are(number)),
             "idle" if self.is_taken => format!("{} ready; {TAKEN} took some lately", are(number)),
@@ -156,6 +162,7 @@ impl Why {
                 let group = self.awaited.as_deref().unwrap_or_default();
                 format!("it waits for the group {}", escape::name(group))
             }
+            "idle" if self.is_of_replica => format!("it is ready; who asks for it {UNSEEN}"),
             "idle" if self.is_busy => format!("it could be delivered; {BUSY}"),
             "idle" if self.is_taken => format!("it could be delivered; {TAKEN} took others lately"),
             _ => of_job(reason, now_ms),
