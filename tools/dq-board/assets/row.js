@@ -32,7 +32,7 @@ export const isAllSkipped = ({ runs, grace }, { totals, recurring }) => grace > 
 export function came(rule, row) {
   const said = `${text.full(rule.runs)}${rule.times ? ` of ${text.full(rule.times)}` : ""}`;
   if (!rule.grace || !rule.runs || !row.totals[MISSED]) return said;
-  return `${said} came, ${isAllSkipped(rule, row) ? "all skipped" : "skipped ones among them"} (GRACE)`;
+  return `${said}, ${isAllSkipped(rule, row) ? "all skipped" : "with skipped ones"} (GRACE)`;
 }
 
 export const jobLink = (key, { id, name }) => putName(h("a", { href: `job?queue=${key}&id=${id}` }), name);

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use dq_watch::model::row::Row;
-use dq_watch::model::stats::{DEAD, READY, RESERVED};
+use dq_watch::model::stats::{DEAD, READY};
 use dq_watch::text::{escape, units};
 
 use super::history::Parts;
@@ -36,8 +36,10 @@ pub struct Signs {
 /// What is known of a queue's last day.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Day {
-    /// Jobs that died, and whether there may be more.
+    /// Of its dead jobs those that died in it, and whether there may be more.
     pub died: Option<(u64, bool)>,
+    /// Those that the board saw die.
+    pub seen: u64,
     /// The usual lateness.
     pub usual_us: Option<u64>,
 }
@@ -56,7 +58,7 @@ impl Signs {
             ready: row.jobs(READY),
             waits_ms: oldest.filter(|ms| *ms >= OLD_MS || (is_paused && row.jobs(READY) > 0)),
             is_asked: row.is_attended() != Some(false),
-            is_told: row.is_asked() || row.jobs(RESERVED) == 0,
+            is_told: !row.leases_tell(),
             is_paused,
             late_us: late.filter(|us| *us >= LATE_US),
         }
@@ -83,7 +85,7 @@ impl Signs {
             Signs {
                 silent: Some(_), ..
             } => (4, 0),
-            _ if dead > 0 => (3, day.died.map_or(dead, |(died, _)| died)),
+            _ if dead > 0 => (3, day.deaths().unwrap_or(dead)),
             _ if waits.is_some() || self.late_us.is_some() => (2, times),
             Signs {
                 waits_ms: Some(ms), ..
@@ -146,22 +148,33 @@ impl Signs {
 
     /// Jobs that have been dead for longer than a day are known.
     fn died(&self, day: Day) -> Option<String> {
-        let are = match self.dead {
+        let (died, is_more) = day.died.unwrap_or_default();
+        // One may have died after the figures were read.
+        let dead = match self.dead {
             0 => return None,
+            dead => dead.max(died),
+        };
+        let are = match dead {
             1 => "1 job is dead".to_owned(),
             dead => format!("{} jobs are dead", units::full(dead)),
         };
-        match day.died {
-            None => Some(are),
-            Some((0, _)) => None,
-            Some((died, is_more)) => {
-                let least = if is_more { "at least " } else { "" };
-                Some(format!(
-                    "{are}, {least}{} died since yesterday",
-                    units::full(died)
-                ))
-            }
-        }
+        let of_them = match (day.died, is_more) {
+            (None, _) => return Some(are),
+            (Some((0, _)), _) => return None,
+            (_, false) if dead == 1 => "it".to_owned(),
+            (_, false) if died == dead => "all of them".to_owned(),
+            (_, false) => format!("{} of them", units::full(died)),
+            (_, true) => format!("at least {} of them", units::full(died)),
+        };
+        Some(format!("{are}, {of_them} died since yesterday"))
+    }
+}
+
+impl Day {
+    /// How many died, as far as that is known.
+    fn deaths(&self) -> Option<u64> {
+        let (died, is_more) = self.died?;
+        Some(if is_more { died.max(self.seen) } else { died })
     }
 }
 
@@ -182,7 +195,7 @@ mod tests {
     fn died(died: u64, is_more: bool) -> Day {
         Day {
             died: Some((died, is_more)),
-            usual_us: None,
+            ..Day::default()
         }
     }
 
@@ -197,11 +210,34 @@ mod tests {
         assert_eq!(signs.rank(died(0, false)).0, 0);
         assert_eq!(
             signs.reasons(died(2, false)),
-            ["3,000 jobs are dead, 2 died since yesterday"]
+            ["3,000 jobs are dead, 2 of them died since yesterday"]
         );
         assert_eq!(
             signs.reasons(died(100, true)),
-            ["3,000 jobs are dead, at least 100 died since yesterday"]
+            ["3,000 jobs are dead, at least 100 of them died since yesterday"]
+        );
+        let few = |dead: u64| Signs {
+            dead,
+            ..Signs::default()
+        };
+        assert_eq!(
+            few(9).reasons(died(10, false)),
+            ["10 jobs are dead, all of them died since yesterday"],
+            "one more since the figures were read"
+        );
+        assert_eq!(
+            few(1).reasons(died(1, false)),
+            ["1 job is dead, it died since yesterday"]
+        );
+        let seen = Day {
+            seen: 350,
+            ..died(100, true)
+        };
+        assert!(few(120).rank(seen) > few(120).rank(died(99, false)));
+        assert_eq!(
+            few(120).reasons(seen),
+            ["120 jobs are dead, at least 100 of them died since yesterday"],
+            "others may have been retried"
         );
         assert_eq!(
             Signs::default().reasons(died(2, false)),

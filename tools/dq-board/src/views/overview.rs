@@ -91,6 +91,7 @@ async fn day(board: &Arc<Board>, key: &QueueKey, signs: &Signs) -> Day {
     let past = board.reader.past(key, DAY as i64 * HOUR_MS, HOUR_MS, DAY);
     let mut day = Day {
         usual_us: past.as_ref().ok().and_then(usual),
+        seen: past.map_or(0.0, |it| it.died.iter().sum()).round() as u64,
         died: None,
     };
     if signs.has_dead() {
@@ -101,11 +102,7 @@ async fn day(board: &Arc<Board>, key: &QueueKey, signs: &Signs) -> Day {
         let died = values
             .ok()
             .and_then(|it| Some(reply::array(it.first()?)?.len()));
-        let seen = past.map_or(0.0, |it| it.died.iter().sum()).round() as u64;
-        day.died = died.map(|count| match count < DIED {
-            true => (count as u64, false),
-            false => (seen.max(count as u64), true),
-        });
+        day.died = died.map(|count| (count as u64, count >= DIED));
     }
     day
 }
