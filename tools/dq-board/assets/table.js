@@ -29,8 +29,8 @@ const COLUMNS = [
   { id: "in", title: "Added/s", wide: 62, rank: 3, by: (row) => row.rates?.[0], show: (row) => rate(row.rates[0]) },
   { id: "out", title: "Delivered/s", wide: 82, rank: 2, by: (row) => row.rates?.[1], show: (row) => rate(row.rates[1]) },
   { id: "trend", title: "Deliveries", wide: 76, rank: 3 },
-  { id: "p50", title: "Late p50", wide: 78, rank: 5, by: (row) => late(row.late?.[0]), show: (row) => lateness(row.late[0]) },
-  { id: "p99", title: "Late p99", wide: 78, rank: 3, by: (row) => late(row.late?.[1]), show: (row) => lateness(row.late[1]) },
+  { id: "p50", title: "Late p50", wide: 100, rank: 5, by: (row) => late(row.late?.[0]), show: (row) => lateness(row.late[0]) },
+  { id: "p99", title: "Late p99", wide: 100, rank: 3, by: (row) => late(row.late?.[1]), show: (row) => lateness(row.late[1]) },
   { id: "oldest", title: "Oldest ready", wide: 86, rank: 0, by: (row) => row.oldest, show: (row) => oldest(row.oldest) },
   { id: "waiting", title: "Waiting", wide: 58, rank: 4, by: (row) => row.waiting, show: (row) => [text.count(row.waiting), row.waiting ? "" : "quiet"] },
   { id: "next", title: "Next due", wide: 84, rank: 5, up: true, by: (row) => row.next, show: (row) => next(row.next) },
@@ -76,9 +76,10 @@ function columns(grid, sorted) {
 
 const bySize = (value, limit) => (value >= 10 * limit ? "bad" : value >= limit ? "warn" : "");
 
+// The server counts by buckets: only a bound is known.
 export function lateness(us) {
   if (us === null || us === undefined) return ["–", "quiet"];
-  return [text.micros(us), us < 0 ? "bad" : bySize(us, LATE_US)];
+  return [us > 0 ? `≤ ${text.micros(us)}` : text.micros(us), us < 0 ? "bad" : bySize(us, LATE_US)];
 }
 
 export function oldest(ms) {
@@ -150,7 +151,7 @@ export function table(main, about, env) {
     attribute(grid, "aria-rowcount", order.length + 1);
     const searching = live.state.head.nodes.some((node) => !node.complete && !node.down);
     const known = live.rows.size;
-    put(sum, filter.trim() ? `${text.full(order.length)} of ${text.full(known)} queues` : `${text.full(known)} ${known === 1 ? "queue" : "queues"}${searching ? ", searching for more" : ""}`);
+    put(sum, live.unknown() && !known ? "" : filter.trim() ? `${text.full(order.length)} of ${text.full(known)} queues` : `${text.full(known)} ${known === 1 ? "queue" : "queues"}${searching ? ", searching for more" : ""}`);
     grid.hidden = order.length === 0;
     empty.hidden = order.length > 0;
     if (order.length === 0) put(empty, nothing(known, searching));

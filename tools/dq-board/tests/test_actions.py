@@ -110,6 +110,8 @@ class Actions(BoardTest):
             for label, value in fills:
                 box.get_by_label(f"{label}:").fill(value)
             expect(box.locator(".command")).to_contain_text(said)
+            for name in ["Copy for redis-cli", "Not now", "Change them"]:
+                expect(box.get_by_role("button", name=name)).to_be_in_viewport(ratio=1)
             box.get_by_role("button", name="Change them").click()
 
         def settings():
