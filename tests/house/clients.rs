@@ -71,6 +71,8 @@ const CORES: [(&str, &[&str], &[&str]); 5] = [
             "results.ts",
             "delivery.ts",
             "fatal.ts",
+            "commands.ts",
+            "progress.ts",
         ],
         &[
             "setTimeout",

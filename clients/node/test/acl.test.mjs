@@ -3,11 +3,11 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, beforeEach, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { ConfigurationError, GiveUp, Queue, Retry, Snooze, Worker } from 'dq-redis';
+import { GiveUp, Queue, Retry, Snooze, Worker } from 'dq-redis';
 import { withServer } from 'dq-redis/testing';
 import ioredis from 'ioredis';
 import * as redis from 'redis';
+import { until } from './until.mjs';
 
 const dq = withServer({ before, after, beforeEach });
 const page = readFileSync(new URL('../operations.md', import.meta.url), 'utf8');
@@ -53,12 +53,6 @@ const DEEDS = {
   },
   part: () => {},
 };
-
-async function until(condition, what) {
-  for (const end = performance.now() + 60_000; !(await condition()); await sleep(5)) {
-    assert.ok(performance.now() < end, what);
-  }
-}
 
 async function work(client) {
   const producer = new Queue(dq.url.replace('unix://', 'unix://library-producer:CHANGE-ME@'), 'orders');
@@ -138,24 +132,6 @@ test('without optional rights it goes on, and says once what it does without', {
   for (const command of ['DQ.BTOUCH', 'DQ.GET', 'DQ.UNBLOCK']) {
     assert.equal(said.filter((text) => text.includes(`refuses ${command}:`)).length, 1, `${command} in ${said}`);
   }
-  client.disconnect();
-  await queue.close();
-});
-
-test('without one of them the worker ends at once', { timeout: 120_000 }, async () => {
-  await grant('library-worker', '+dq.nack');
-  const queue = new Queue(dq.url, 'orders');
-  await queue.add(1);
-  const client = CLIENTS.ioredis('library-worker');
-  const fail = () => {
-    throw new Error('no');
-  };
-  const worker = new Worker(new Queue(client, 'orders'), fail, { drain: 60_000, logger: silent });
-  await assert.rejects(worker.run({ signals: false }), (error) => {
-    assert.ok(error instanceof ConfigurationError);
-    assert.match(error.message, /ACL denies/);
-    return true;
-  });
   client.disconnect();
   await queue.close();
 });

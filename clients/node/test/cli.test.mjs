@@ -6,9 +6,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, beforeEach, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Queue } from 'dq-redis';
 import { withServer } from 'dq-redis/testing';
+import { until } from './until.mjs';
 
 const dq = withServer({ before, after, beforeEach });
 const program = new URL('../dist/cli.js', import.meta.url).pathname;
@@ -41,12 +41,6 @@ function called(...words) {
   child.stderr.on('data', (some) => (said.err += some));
   const ended = new Promise((resolve) => child.once('exit', (code, signal) => resolve(code ?? signal)));
   return { child, said, ended };
-}
-
-async function until(condition, what) {
-  for (const end = performance.now() + 60_000; !(await condition()); await sleep(10)) {
-    assert.ok(performance.now() < end, what());
-  }
 }
 
 const WORKER = `export default new dq.Worker(queue, (job) => {
@@ -212,15 +206,9 @@ test('children end when the supervisor is killed', { timeout: 120_000 }, async (
   await queue.configure({ attempts: 0 });
   const { child, ended } = run(WORKER, '--processes', '2');
   const waiting = async () => (await queue.stats())?.waitingClients ?? 0;
-  await until(
-    async () => (await waiting()) === 2,
-    () => 'two wait',
-  );
+  await until(async () => (await waiting()) === 2, 'two wait');
   child.kill('SIGKILL');
   assert.equal(await ended, 'SIGKILL');
-  await until(
-    async () => (await waiting()) === 0,
-    () => 'none waits',
-  );
+  await until(async () => (await waiting()) === 0, 'none waits');
   await queue.close();
 });

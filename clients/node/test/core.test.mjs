@@ -51,12 +51,6 @@ function outcome(error, { handler: made = handler(), ...rest } = {}) {
 /** The options of its NACK. */
 const said = (error, rest) => words(outcome(error, rest).commands[0]).slice(5);
 
-test('success is acknowledged with the token', () => {
-  const done = core.done(delivery());
-  assert.deepEqual(words(done.commands[0]), ['DQ.ACK', 'q', 'WITHTOKENS', 'IDS', 1, 'id', String(TOKEN)]);
-  assert.equal(done.isLost([1]), false);
-});
-
 test('deliveries to workers that do not know the kind are no attempts of the handler', () => {
   const kept = (count, rest) => {
     const found = delivery({ steps: { 'dq:unknown': count }, ...rest });
@@ -124,44 +118,10 @@ test('what the server refuses of an end is left out', () => {
   assert.equal(core.done(delivery()).isRefused(full), false);
 });
 
-test('an ACK that finds nothing is lost, but not one that was sent before', () => {
-  const done = core.done(delivery());
-  assert.equal(done.isLost([0]), true);
-  done.isSentAgain = true;
-  assert.equal(done.isLost([0]), false);
-});
-
-test('so is a NACK', () => {
+test('a NACK that finds nothing is lost', () => {
   const failed = outcome(new Error());
   assert.equal(failed.isLost(null), true);
   assert.equal(failed.isLost(Buffer.from('delayed')), false);
-});
-
-test('the ladder of the job goes first', () => {
-  assert.deepEqual(said(new Error('no'), { wait: 1000, handler: handler({ backoff: [7] }) }), ['REASON', 'Error: no']);
-});
-
-test('the ladder of the handler is next, and its last step repeats', () => {
-  const made = handler({ backoff: [1000, 5000] });
-  const delays = [1, 2, 3].map((attempt) => said(new Error(), { handler: made, attempt })[1]);
-  assert.deepEqual(delays, [1000, 5000, 5000]);
-});
-
-test("without a ladder the server's holds", () => {
-  assert.deepEqual(said(new Error('no'), { attempt: 5 }), ['REASON', 'Error: no']);
-});
-
-test('the least limit of attempts ends a job', () => {
-  const made = handler({ attempts: 2 });
-  assert.equal(said(new Error(), { handler: made, attempt: 1 })[0], 'REASON');
-  assert.equal(said(new Error(), { handler: made, attempt: 2 })[0], 'FATAL');
-  assert.equal(said(new Error(), { handler: made, attempt: 2, attempts: 9 })[0], 'FATAL');
-});
-
-test('what a handler may say', () => {
-  assert.deepEqual(said(new Retry(60_000, 'busy'), { wait: 1 }), ['DELAY', 60_000, 'REASON', 'busy']);
-  assert.deepEqual(said(new Snooze(60_000)), ['SILENT', 'DELAY', 60_000]);
-  assert.deepEqual(said(new GiveUp('bad')), ['FATAL', 'REASON', 'bad']);
 });
 
 test('nothing comes back at once', () => {
@@ -346,12 +306,7 @@ for (const payload of [
   test(`no envelope: ${payload}`, () => assert.equal(readEnvelope(Buffer.from(payload)), null));
 }
 
-test('data, kind and headers', () => {
-  const payload = writeEnvelope({ a: 'ä' }, 'close', { x: 'y' });
-  assert.equal(payload.toString(), '{"dq":1,"kind":"close","data":{"a":"ä"},"headers":{"x":"y"}}');
-  const job = jobOf(delivery({ payload }));
-  assert.deepEqual([job.kind, job.data, job.headers], ['close', { a: 'ä' }, { x: 'y' }]);
-  assert.throws(() => jobOf(delivery({ payload: Buffer.from([0xff]) })).data, PayloadError);
+test('data that is no UTF-8 is no data', () => {
   assert.throws(() => jobOf(delivery({ payload: Buffer.from([0x22, 0xff, 0x22]) })).data, PayloadError);
 });
 

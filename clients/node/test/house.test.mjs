@@ -1,4 +1,4 @@
-// How the files hold together: no circles, and none too long. The package holds together, too.
+// The package, and how its tests end.
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
@@ -8,67 +8,6 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 
 const root = new URL('..', import.meta.url).pathname;
-const LONGEST = 400;
-
-/** Which file uses which, by their names below src. */
-function arrows() {
-  const files = readdirSync(`${root}src`, { recursive: true }).filter((name) => name.endsWith('.ts'));
-  return new Map(
-    files.map((name) => {
-      const text = readFileSync(`${root}src/${name}`, 'utf8');
-      const used = [...text.matchAll(/(?:from|import\()\s*'(\.[^']*)'/g)].map(([, path]) =>
-        join(name, '..', path).replace(/(\.js)?$/, '.ts'),
-      );
-      return [name, used];
-    }),
-  );
-}
-
-/** The files of a circle, or null. */
-function circle(uses) {
-  const done = new Set();
-  const visit = (name, way) => {
-    if (way.includes(name)) return [...way.slice(way.indexOf(name)), name];
-    if (done.has(name)) return null;
-    for (const next of uses.get(name)) {
-      const found = visit(next, [...way, name]);
-      if (found) return found;
-    }
-    done.add(name);
-    return null;
-  };
-  for (const name of uses.keys()) {
-    const found = visit(name, []);
-    if (found) return found;
-  }
-  return null;
-}
-
-test('no circle', () => {
-  const uses = arrows();
-  assert.ok(uses.size > 20 && uses.get('worker.ts').includes('link.ts'));
-  assert.equal(circle(uses), null);
-  uses.get('limits.ts').push('worker.ts');
-  assert.ok(circle(uses).includes('limits.ts'), 'the canary');
-});
-
-test('no long file', () => {
-  const lines = [...arrows().keys()].map((name) => [
-    name,
-    readFileSync(`${root}src/${name}`, 'utf8').split('\n').length,
-  ]);
-  assert.deepEqual(
-    lines.filter(([, count]) => count > LONGEST),
-    [],
-  );
-});
-
-test('what decides does no input or output, and has no clock', () => {
-  for (const name of ['core.ts', 'fatal.ts', 'attempt.ts', 'commands.ts', 'progress.ts']) {
-    const text = readFileSync(`${root}src/${name}`, 'utf8');
-    assert.ok(!/node:|nowMs|Date\.now|setTimeout|\bawait\b/.test(text), name);
-  }
-});
 
 test('npm pack: with the licence, again where it is installed, and what lacks there', { timeout: 120_000 }, () => {
   const folder = mkdtempSync(`${tmpdir()}/dq-pack-`);

@@ -1,17 +1,10 @@
 // What callers get wrong: each is refused before anything is sent, in a sentence that says what to write.
 
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { after, before, beforeEach, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { inspect } from 'node:util';
 import { ConfigurationError, handler, Queue, Worker } from 'dq-redis';
 import { withServer } from 'dq-redis/testing';
-import ioredis from 'ioredis';
 
 const dq = withServer({ before, after, beforeEach });
 const NOWHERE = 'redis://127.0.0.1:1';
@@ -96,6 +89,12 @@ const MISTAKES = [
     () => queue.add(1, { delay: '30m' }),
   ],
   ['a negative delay', /^delay: -5 ms is not between 0 and 4398046511103$/, () => queue.add(1, { delay: -5 })],
+  ['a delay and an instant', /^delay and at cannot be combined$/, () => queue.add('x', { delay: 1, at: new Date() })],
+  ['bytes of a kind', /must be what JSON can hold$/, () => queue.add(Buffer.from('x'), { kind: 'k' })],
+  ['a mode', /^mode must be one of/, () => queue.nack('a', '1', { mode: 'loud' })],
+  ['less than no shards', /shards/, () => new Queue(NOWHERE, 'q', { shards: -1 })],
+  ['more weights than queues', /^weights: one for each queue$/, () => new Worker(queue, work, { weights: [1, 2] })],
+  ['no room at all', /^concurrency must be .* 1 or more, not 0$/, () => new Worker(queue, work, { concurrency: 0 })],
   ['a number for an instant', /^at is a Date, as .*, not 5$/, () => queue.add(1, { at: 5 })],
   ['a ladder of one number', BACKOFF, () => queue.add(1, { backoff: 60_000 })],
   ['a condition', /^ifExists must be one of replace, .*, not 'skip'$/, () => queue.add(1, { ifExists: 'skip' })],
@@ -163,44 +162,6 @@ for (const [name, sentence, mistake] of MISTAKES) {
 test('options that are undefined are not given', async () => {
   const here = new Queue(dq.url, 'q', { shards: undefined });
   assert.equal(await here.add(1, { id: 'a', dealy: undefined, delay: undefined }), 'a');
-});
-
-/** Calls back with the URL of a server that does not load the module. */
-async function withBareServer(use) {
-  const folder = mkdtempSync(join(tmpdir(), 'dq-bare-'));
-  const settings = ['--port', '0', '--unixsocket', join(folder, 'socket'), '--dir', folder, '--save', ''];
-  const server = spawn(process.env.DQ_SERVER ?? 'redis-server', settings, { stdio: 'ignore' });
-  const isOver = once(server, 'exit');
-  const client = new ioredis(join(folder, 'socket'), { lazyConnect: true, retryStrategy: () => 10 }).on(
-    'error',
-    () => {},
-  );
-  try {
-    await client.connect().catch(() => {}); // it is not there yet
-    for (const end = performance.now() + 60_000; client.status !== 'ready'; await sleep(10)) {
-      assert.ok(performance.now() < end && server.exitCode === null, 'the server starts');
-    }
-    await use(`unix://${folder}/socket`);
-  } finally {
-    client.disconnect();
-    server.kill('SIGKILL');
-    await isOver;
-    rmSync(folder, { recursive: true, force: true });
-  }
-}
-
-test('a producer is told that the server has no module', async () => {
-  await withBareServer(async (url) => {
-    const here = new Queue(url, 'q');
-    for (const call of [() => here.add(1), () => here.addMany([{ data: 1 }, { data: 2 }]), () => here.bpop(10)]) {
-      await assert.rejects(call(), (error) => {
-        assert.ok(error instanceof ConfigurationError, String(error));
-        assert.match(error.message, /^the server does not have the dq module: load it, with 'loadmodule /);
-        return true;
-      });
-    }
-    await here.close();
-  });
 });
 
 test('no printed form shows a password', async () => {

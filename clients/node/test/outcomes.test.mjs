@@ -13,6 +13,7 @@ import ioredis from 'ioredis';
 import ioredis5 from 'ioredis-5';
 import * as redis from 'redis';
 import * as redis5 from 'redis-5';
+import { until } from './until.mjs';
 
 const dq = withServer({ before, after, beforeEach });
 const silent = { info() {}, warn() {}, error() {} };
@@ -28,11 +29,11 @@ const CLIENTS = {
   'node-redis 5': () => redis5.createClient({ socket: { path: path() } }).on('error', () => {}),
 };
 
-async function until(condition, what) {
-  for (const end = performance.now() + 60_000; !(await condition()); await sleep(5)) {
-    assert.ok(performance.now() < end, what);
-  }
-}
+let queue;
+beforeEach(() => {
+  queue = new Queue(dq.url, 'q');
+});
+afterEach(() => queue.close());
 
 const isTimeout = (error) => error instanceof TimedOut;
 
@@ -44,10 +45,10 @@ for (const [name, connect] of Object.entries(CLIENTS)) {
       client = connect();
       queue = new Queue(client, 'q');
     });
-    const close = async () => {
+    afterEach(async () => {
       await queue.close();
       if (typeof client !== 'string') (client.destroy ?? client.disconnect).call(client);
-    };
+    });
 
     test('results', { timeout: 120_000 }, async () => {
       await queue.add(2, { id: 'twice', keep: HOUR });
@@ -74,7 +75,6 @@ for (const [name, connect] of Object.entries(CLIENTS)) {
         assert.deepEqual([error.outcome, error.reason], ['unknown', null]);
         return /KEEP/.test(error.message);
       });
-      await close();
     });
 
     test('waits that are added, given up, too long, and told', { timeout: 120_000 }, async () => {
@@ -99,7 +99,6 @@ for (const [name, connect] of Object.entries(CLIENTS)) {
       await worker.drain();
       assert.deepEqual(await Promise.all([first, again, second]), ['A', 'A', 'B']);
       assert.equal(await waiting(), 0);
-      await close();
     });
 
     test('a join is one call', { timeout: 120_000 }, async () => {
@@ -125,7 +124,6 @@ for (const [name, connect] of Object.entries(CLIENTS)) {
         if (jobs.length === 9) assert.equal(await shards.len(), before, 'nothing is added, in no shard');
       }
       await shards.close();
-      await close();
     });
 
     test('a refusal says what is refused', { timeout: 120_000 }, async () => {
@@ -166,7 +164,6 @@ for (const [name, connect] of Object.entries(CLIENTS)) {
           message: /^queue 'q': the server ref/,
         });
       }
-      await close();
     });
 
     test('a request and its reply', { timeout: 120_000 }, async () => {
@@ -177,7 +174,6 @@ for (const [name, connect] of Object.entries(CLIENTS)) {
       const [one, two] = await Promise.all([queue.addAndWait(2, { id: 'x' }), queue.addAndWait(2, { id: 'x' })]);
       assert.deepEqual([one, two], [3, 3]);
       await worker.stop();
-      await close();
     });
 
     test('jobs after others', { timeout: 120_000 }, async () => {
@@ -208,7 +204,6 @@ for (const [name, connect] of Object.entries(CLIENTS)) {
         ['d', 'done', 'd'],
       ]);
       assert.deepEqual([results.get(one), results.get('e')], [[], []]);
-      await close();
     });
 
     test('many jobs in few commands', { timeout: 120_000 }, async () => {
@@ -235,7 +230,6 @@ for (const [name, connect] of Object.entries(CLIENTS)) {
       await queue.configure({ maxlen: await queue.len() });
       await assert.rejects(queue.addMany([{ data: 1 }, { data: 2 }]), QueueFull);
       await assert.rejects(queue.chain([{ data: 1 }, { data: 2 }]), QueueFull);
-      await close();
     });
 
     test('commands by hand', { timeout: 120_000 }, async () => {
@@ -275,7 +269,6 @@ for (const [name, connect] of Object.entries(CLIENTS)) {
       assert.equal(await queue.ackMany({ a: last.token }, { a: [1] }), 1);
       assert.deepEqual([await queue.result('a'), await queue.len({ state: 'done' })], [[1], 1]);
       assert.deepEqual([await queue.cancel('none'), await queue.cancel('a')], [false, true]);
-      await close();
     });
   });
 }
@@ -288,14 +281,9 @@ async function waiting() {
   return list.split('\n').filter((line) => /cmd=dq\.(await|btouch)/.test(line) && /flags=[A-Za-z]*b/.test(line)).length;
 }
 describe('a join whose answer is lost', () => {
-  let queue;
-  beforeEach(async () => {
-    queue = new Queue(dq.url, 'q');
-    await queue.add(0, { delay: HOUR }); // a queue without jobs forgets how many were added
-  });
-  afterEach(() => queue.close());
-  const work = (handler = () => {}) => new Worker(queue, handler, { logger: silent }).drain();
-  const join = (then = {}, job = {}) => queue.join([{ data: 1, ...job }], { then: { data: 2, ...then } });
+  beforeEach(() => queue.add(0, { delay: HOUR })); // a queue without jobs forgets how many were added
+  const work = () => new Worker(queue, () => {}).drain();
+  const join = (then = {}) => queue.join([{ data: 1 }], { then: { data: 2, ...then } });
   const UNKNOWN = /Error: the connection is lost: it is not known whether the jobs were added$/;
   /** Loses the next transaction. `arrives`: whether the server gets it. Returns how many jobs the call adds. */
   async function lossy(arrives, call, meanwhile = () => {}) {
@@ -311,33 +299,6 @@ describe('a join whose answer is lost', () => {
     return (await queue.stats()).totals.added - before;
   }
 
-  const fail = () => {
-    throw new Error('no');
-  };
-  for (const [state, ended] of [
-    ['done', () => work()],
-    ['dead', () => work(fail)],
-  ]) {
-    test(`the last one replaces one that is ${state}`, { timeout: 120_000 }, async () => {
-      const then = { id: 'last', keep: HOUR, attempts: 1, onDead: 'run' };
-      await join(then, { attempts: 1 });
-      for (const arrives of [false, true]) {
-        await ended();
-        assert.equal((await queue.get('last')).state, state);
-        assert.equal(await lossy(arrives, async () => assert.equal(await join(then, { attempts: 1 }), 'last')), 2);
-        assert.equal((await queue.get('last')).state, 'blocked');
-      }
-    });
-  }
-
-  test('nobody knows, if a job of the same id is still to run', { timeout: 120_000 }, async () => {
-    await join({ id: 'last' });
-    for (const arrives of [true, false]) {
-      const lost = () => assert.rejects(join({ id: 'last' }), UNKNOWN);
-      assert.equal(await lossy(arrives, lost), arrives ? 1 : 0);
-    }
-  });
-
   test('jobs that ran and went are not added again', { timeout: 120_000 }, async () => {
     for (const then of [{ keep: 0 }, { keep: 1, id: 'last' }, { ttl: 1, delay: HOUR }]) {
       const gone = async () => {
@@ -348,22 +309,6 @@ describe('a join whose answer is lost', () => {
       assert.equal(await lossy(true, () => assert.rejects(join(then), UNKNOWN), gone), 2);
     }
   });
-
-  for (const [limit, handler] of [
-    ['donelen', undefined],
-    ['deadlen', fail],
-  ]) {
-    test(`jobs that others have pushed out by ${limit} are not added again`, { timeout: 120_000 }, async () => {
-      await queue.configure({ [limit]: 1 });
-      const pushed = async () => {
-        await work(handler);
-        await queue.add(3, { keep: HOUR, attempts: 1 });
-        await work(handler);
-      };
-      const lost = () => assert.rejects(join({ onDead: 'die' }, { attempts: 1 }), UNKNOWN);
-      assert.equal(await lossy(true, lost, pushed), 3);
-    });
-  }
 
   for (const [how, error] of [
     ['refused', new Refused('never', { code: 'NOPERM' })],
@@ -424,7 +369,6 @@ describe('a join whose answer is lost', () => {
 });
 
 test('a transaction that is refused does not end others on its connection', { timeout: 120_000 }, async () => {
-  const queue = new Queue(dq.url, 'q');
   await queue.chain([{ data: 1 }, { data: 2 }]);
   const [channel] = queue.channels.values();
   const line = await channel.open();
@@ -435,21 +379,17 @@ test('a transaction that is refused does not end others on its connection', { ti
   assert.notEqual(newer, line);
   channel.give(line, false); // as another of its transactions failed
   assert.equal(await channel.open(), newer);
-  await queue.close();
 });
 
 test('a chain has null for a job that is refused', { timeout: 120_000 }, async () => {
-  const queue = new Queue(dq.url, 'q');
   await queue.add(0, { id: 'a', delay: HOUR });
   const jobs = [{ data: 1, id: 'a' }, { data: 2, id: 'b' }, { data: 3 }, { data: 4, ifExists: 'only-replace' }];
   const ids = await queue.chain(jobs);
   assert.deepEqual([...ids.slice(0, 2), ids[3]], [null, 'b', null]);
   assert.equal((await queue.get(ids[2])).state, 'blocked');
-  await queue.close();
 });
 
 test('what is wrong ends a wait', { timeout: 120_000 }, async () => {
-  const queue = new Queue(dq.url, 'q');
   const admin = new ioredis(path());
   await admin.set('q', 'a text');
   await assert.rejects(queue.wait('a', 60_000), ConfigurationError);
@@ -494,7 +434,6 @@ test('after a job that is gone: the error names it, and says what to do', { time
 });
 
 test('after many that are gone: ten are named, each once; none, if they cannot be looked up', async () => {
-  const queue = new Queue(dq.url, 'q');
   const many = Array.from({ length: 25 }, (_, n) => `gone-${n}`);
   const named = /names (gone-\d, ){9}gone-9 and 15 more, which/;
   await assert.rejects(
@@ -511,11 +450,9 @@ test('after many that are gone: ten are named, each once; none, if they cannot b
   await assert.rejects(new Queue(client, 'q').add(2, { after: ['gone'] }), refused);
   await client.quit();
   await admin.quit();
-  await queue.close();
 });
 
 test('a wait is ended by the id of its connection', { timeout: 120_000 }, async () => {
-  const queue = new Queue(dq.url, 'q');
   const waiting = new ioredis(path());
   const id = await waiting.client('ID');
   const wait = waiting.call('DQ.BPOP', 'q', 60);
@@ -523,7 +460,6 @@ test('a wait is ended by the id of its connection', { timeout: 120_000 }, async 
   assert.equal(await wait, null);
   assert.equal(await queue.unblock(id), 0);
   await waiting.quit();
-  await queue.close();
 });
 
 test('a job that spawns others in a sharded queue finds them', { timeout: 120_000 }, async () => {
@@ -583,7 +519,6 @@ test('health by HTTP and by a file', { timeout: 120_000 }, async () => {
   const taken = createServer().listen(0, '127.0.0.1');
   await new Promise((resolve) => taken.once('listening', resolve));
   const { port } = taken.address();
-  const queue = new Queue(dq.url, 'q');
   const busy = new Worker(queue, () => {}, { health: `127.0.0.1:${port}`, logger: silent });
   await assert.rejects(busy.run(), /EADDRINUSE/);
   await new Promise((resolve) => taken.close(resolve));
@@ -600,7 +535,6 @@ test('health by HTTP and by a file', { timeout: 120_000 }, async () => {
   assert.deepEqual([one.isHealthy, two.isHealthy], [false, false]);
   await assert.rejects(asked(port), /ECONNREFUSED/);
   rmSync(folder, { recursive: true });
-  await queue.close();
 });
 
 test('without a server a worker is not healthy, and says why', { timeout: 120_000 }, async () => {

@@ -1,7 +1,7 @@
 // Queues and workers against a server whose clock the tests move, with each version of each client.
 
 import assert from 'node:assert/strict';
-import { after, before, beforeEach, describe, test } from 'node:test';
+import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { context, propagation, trace } from '@opentelemetry/api';
 import { W3CTraceContextPropagator } from '@opentelemetry/core';
@@ -12,7 +12,7 @@ import {
   PeriodicExportingMetricReader,
 } from '@opentelemetry/sdk-metrics';
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
-import { handler, kind, Queue, QueueFull, Worker } from 'dq-redis';
+import { kind, Queue, Worker } from 'dq-redis';
 import { Telemetry } from 'dq-redis/otel';
 import { withServer } from 'dq-redis/testing';
 import mistakes from '../dist/mistakes.js';
@@ -36,6 +36,12 @@ const CLIENTS = {
   'node-redis 5': () => redis5.createClient({ socket: { path: path() } }).on('error', () => {}),
 };
 
+let queue;
+beforeEach(() => {
+  queue = new Queue(dq.url, 'q');
+});
+afterEach(() => queue.close());
+
 for (const [name, connect] of Object.entries(CLIENTS)) {
   describe(name, () => {
     let client;
@@ -44,8 +50,7 @@ for (const [name, connect] of Object.entries(CLIENTS)) {
       client = connect();
       queue = new Queue(client, 'q');
     });
-    const close = async () =>
-      typeof client === 'string' ? queue.close() : (client.destroy ?? client.disconnect).call(client);
+    afterEach(() => (typeof client === 'string' ? queue.close() : (client.destroy ?? client.disconnect).call(client)));
 
     test('a delay and a drain', async () => {
       await queue.add({ n: 1 }, { id: 'a', delay: 3_600_000 });
@@ -57,7 +62,6 @@ for (const [name, connect] of Object.entries(CLIENTS)) {
       assert.equal(await worker.drain(), 1);
       assert.deepEqual(seen, [['a', { n: 1 }, due]]);
       assert.equal(await queue.len(), 0);
-      await close();
     });
 
     test('stats, settings, bytes', async () => {
@@ -90,7 +94,6 @@ for (const [name, connect] of Object.entries(CLIENTS)) {
         ['0 9 * * *', 'Europe/Berlin', 3, null, null, 0, 'g'],
       );
       assert.deepEqual([(await queue.get('b')).rule, await queue.get('none')], [null, null]);
-      await close();
     });
 
     test('a worker that is started and stopped', async () => {
@@ -102,7 +105,6 @@ for (const [name, connect] of Object.entries(CLIENTS)) {
       await worker.stop();
       await worker.join();
       assert.equal(await queue.len(), 0);
-      await close();
     });
   });
 }
@@ -114,7 +116,6 @@ function withResolvers() {
 }
 
 test('a wait that is given up', async () => {
-  const queue = new Queue(dq.url, 'q');
   const given = new AbortController();
   setTimeout(() => given.abort(new Error('enough')), 20);
   await assert.rejects(queue.bpop(0, { signal: given.signal }), /enough/);
@@ -123,11 +124,9 @@ test('a wait that is given up', async () => {
   const waits = queue.bpop(0, { signal: soon.signal });
   soon.abort(new Error('while it connects'));
   await assert.rejects(waits, /while it connects/);
-  await queue.close();
 });
 
 test('an id of our own that is there already was added by the first sending', async () => {
-  const queue = new Queue(dq.url, 'q');
   const { run } = queue;
   queue.run = async function (calls) {
     await run.call(this, calls); // its answer is lost, and the client sends it again
@@ -141,16 +140,11 @@ test('an id of our own that is there already was added by the first sending', as
   assert.equal(await queue.len(), 2);
   const later = await queue.add(1);
   assert.ok(id.slice(0, 12) <= later.slice(0, 12), 'by time');
-  await queue.close();
 });
 
 /** Remembers its calls instead of making them. */
 class Recorded extends Queue {
   calls = [];
-
-  constructor(options) {
-    super('redis://127.0.0.1:1', 'q', options);
-  }
 
   async run(calls) {
     this.calls.push(...calls);
@@ -159,7 +153,7 @@ class Recorded extends Queue {
 }
 
 async function call(method, ...args) {
-  const queue = new Recorded();
+  const queue = new Recorded('redis://127.0.0.1:1', 'q');
   await queue[method](...args).catch(() => {});
   return queue.calls[0].map((word) => (Buffer.isBuffer(word) ? word.toString() : word));
 }
@@ -204,42 +198,13 @@ test('groups, forecasts and limits are what the contract says', async () => {
   );
 });
 
-test('wrong arguments are said before anything is sent', async () => {
-  const queue = new Recorded();
-  for (const wrong of [
-    () => queue.add('x', { delay: 1, at: AT }),
-    () => queue.add('x', { at: 1_795_159_827 }),
-    () => queue.add('x', { delay: '5m' }),
-    () => queue.add('x', { ifExists: 'maybe' }),
-    () => queue.add(() => {}),
-    () => queue.add(Buffer.from('x'), { kind: 'k' }),
-    () => queue.nack('a', '1', { mode: 'loud' }),
-  ]) {
-    await assert.rejects(async () => wrong(), TypeError);
-  }
-  for (const wrong of [
-    () => new Recorded({ shards: -1 }),
-    () => new Worker(queue, () => {}, { weights: [1, 2] }),
-    () => new Worker(queue, () => {}, { concurrency: 0 }),
-    () => new Worker(queue, 'not a function'),
-  ]) {
-    assert.throws(wrong, (error) => error instanceof TypeError || error instanceof RangeError);
-  }
-  assert.deepEqual(queue.calls, []);
-});
-
 test("ioredis' keyPrefix is refused, as it would not reach the commands", async () => {
   const client = new ioredis({ path: path(), keyPrefix: 'x:' });
   await assert.rejects(new Queue(client, 'q').len(), /keyPrefix/);
   client.disconnect();
 });
 
-test('an id of its own makes sending twice harmless', async () => {
-  assert.match((await call('add', 'x'))[2], /^[0-9a-f]{32}$/);
-});
-
 test('a kind is declared once', async () => {
-  const queue = new Queue(dq.url, 'q');
   const double = kind('double', { attempts: 3, keep: 60_000 });
   const id = await double.add(queue, 4, { priority: 7 });
   const { label, priority, maxAttempts } = await queue.get(id);
@@ -270,7 +235,6 @@ test('which kind an unknown one is like is looked for once', async () => {
     compared.push(kind);
     return closest(kind, all);
   };
-  const queue = new Queue(dq.url, 'q');
   const said = [];
   const logger = { info() {}, warn: (text) => said.push(text), error() {} };
   const worker = new Worker(queue, [kind('double').handler(() => {})], { logger });
@@ -284,11 +248,9 @@ test('which kind an unknown one is like is looked for once', async () => {
   assert.equal(said.filter((text) => text.endsWith(': did it mean "double"?')).length, 3);
   assert.ok(said.every((text) => text.length < 250));
   assert.equal((await queue.get('long')).reason, `unknown kind "${'x'.repeat(100)}"`);
-  await queue.close();
 });
 
 test('a rate of 0 or null is none', async () => {
-  const queue = new Queue(dq.url, 'q');
   for (const off of [0, null]) {
     await queue.configure({ rate: [100, 1000], grouprate: [5, 1000] });
     await queue.configure({ rate: off, grouprate: off });
@@ -299,14 +261,6 @@ test('a rate of 0 or null is none', async () => {
     await acme.set({ rate: off });
     assert.deepEqual((await acme.stats()).rate, [0, 0]);
   }
-});
-
-test('a queue that is full says so', async () => {
-  const queue = new Queue(dq.url, 'q');
-  await queue.configure({ maxlen: 1 });
-  await queue.add('x');
-  await assert.rejects(queue.add('y'), QueueFull);
-  await assert.rejects(queue.addMany([{ data: 'y' }, { data: 'z' }]), QueueFull);
 });
 
 test('shards are one queue', async () => {
@@ -320,44 +274,6 @@ test('shards are one queue', async () => {
   assert.deepEqual(ids.sort(), Array.from({ length: 50 }, (_, n) => `j${n}`).sort());
   assert.equal(await queue.delete(['j1', 'j2', 'nobody']), 2);
   assert.equal(await new Worker(queue, () => {}).drain(), 48);
-});
-
-test('hooks that throw, or reject, change nothing', async () => {
-  const said = [];
-  const broken = {
-    before() {
-      throw new Error('hook');
-    },
-    async after() {
-      throw new Error('hook');
-    },
-  };
-  const queue = new Queue(dq.url, 'q');
-  await queue.add('x');
-  const worker = new Worker(queue, () => {}, {
-    hooks: [broken],
-    logger: { ...silent, error: (text) => said.push(text) },
-  });
-  assert.equal(await worker.drain(), 1);
-  assert.equal(await queue.len(), 0);
-  assert.equal(said.length, 2);
-});
-
-test('a batch in which one fails', async () => {
-  const queue = new Queue(dq.url, 'q');
-  await queue.addMany([0, 1, 2].map((n) => ({ data: n, id: String(n) })));
-  const sizes = [];
-  const many = handler(
-    (jobs) => {
-      sizes.push(jobs.length);
-      jobs[1].fail(new Error('one'));
-    },
-    { batch: 10, attempts: 1 },
-  );
-  await new Worker(queue, many, { logger: silent }).drain();
-  assert.deepEqual(sizes, [3]);
-  const { state, reason } = await queue.get('1');
-  assert.deepEqual([state, reason, await queue.len()], ['dead', 'Error: one', 0]);
 });
 
 test('telemetry links attempts to the producer', async () => {

@@ -1,23 +1,12 @@
-// Steps, signals and limits of time: thirty days pass in a moment, and a signal comes before, after and never.
+// Steps, other jobs, limits and middleware, and runs without a server.
 
 import assert from 'node:assert/strict';
-import { after, before, beforeEach, test } from 'node:test';
+import { after, afterEach, before, beforeEach, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import {
-  Cancelled,
-  GiveUp,
-  handler,
-  PayloadError,
-  Queue,
-  Retry,
-  Snooze,
-  StepError,
-  Suspended,
-  TimedOut,
-  Worker,
-} from 'dq-redis';
+import { Cancelled, GiveUp, handler, PayloadError, Queue, Retry, Snooze, StepError, Suspended, Worker } from 'dq-redis';
 import { job, run, withServer } from 'dq-redis/testing';
 import ioredis from 'ioredis';
+import { until } from './until.mjs';
 
 const dq = withServer({ before, after, beforeEach });
 const silent = { info() {}, warn() {}, error() {} };
@@ -31,81 +20,15 @@ let queue;
 beforeEach(() => {
   queue = new Queue(dq.url, 'q');
 });
+afterEach(() => queue.close());
 
-async function until(condition, what) {
-  for (const end = performance.now() + 60_000; !(await condition()); await sleep(5)) {
-    assert.ok(performance.now() < end, what);
-  }
-}
-
-const isTimeout = (error) => error instanceof TimedOut;
 const drained = (work, options) => new Worker(queue, work, { logger: silent, ...options }).drain();
-
-// --- Time and signals
 
 test('a limit of time holds where a test drains', async () => {
   await queue.add(1, { id: 'a' });
   const slow = (job) => sleep(60_000, null, { signal: job.signal });
   assert.equal(await drained(slow, { timeout: 20, backoff: [60_000] }), 1);
   assert.equal((await queue.get('a')).reason, 'timeout after 0.02 s');
-});
-
-async function order(job) {
-  const charge = await job.step('charge', () => ({ id: `ch_${job.attempt}` }));
-  await job.sleep('cool off', 30 * 24 * HOUR);
-  let signed;
-  try {
-    signed = await job.wait('signed', 24 * HOUR);
-  } catch (error) {
-    if (!isTimeout(error)) throw error;
-    return { charge, signed: 'never' };
-  }
-  return { charge, signed };
-}
-
-test('thirty days, and a signal that comes after', { timeout: 120_000 }, async () => {
-  await queue.add(1, { id: 'j', attempts: 1, ...KEEP });
-  await drained(order);
-  assert.deepEqual([(await queue.get('j')).state, (await queue.get('j')).attempts], ['delayed', 0]);
-  await dq.clock.advance({ days: 29 });
-  assert.equal(await drained(order), 0);
-  await dq.clock.advance({ days: 1 });
-  assert.equal(await drained(order), 1);
-  assert.equal((await queue.get('j')).awaits, 'signed');
-  assert.equal(await queue.signal('j', 'signed', { by: 'Ada' }), true);
-  assert.equal(await drained(order), 1);
-  assert.deepEqual(await queue.result('j'), { charge: { id: 'ch_1' }, signed: { by: 'Ada' } });
-  await queue.close();
-});
-
-test('a signal that comes first, and one that never comes', { timeout: 120_000 }, async () => {
-  await queue.addMany(['first', 'never'].map((id) => ({ data: id, id, ...KEEP })));
-  assert.equal(await queue.signal('first', 'signed'), true);
-  await drained(order);
-  await dq.clock.advance({ days: 30 });
-  await drained(order);
-  assert.equal((await queue.result('first')).signed, null);
-  await dq.clock.advance({ days: 1 });
-  await drained(order);
-  assert.equal((await queue.result('never')).signed, 'never');
-  await queue.close();
-});
-
-test('a wait that was over stays over', { timeout: 120_000 }, async () => {
-  await queue.add(1, { id: 'j', backoff: [1000], ...KEEP });
-  const seen = [];
-  const work = async (job) => {
-    await job.wait('signed', 1000).catch((error) => seen.push(error.name));
-    if (seen.includes('TimedOut') && seen.length < 3) throw new Error('again');
-  };
-  await drained(work);
-  await dq.clock.advance({ seconds: 1 });
-  await drained(work);
-  assert.equal(await queue.signal('j', 'signed', 1), true);
-  await dq.clock.advance({ seconds: 1 });
-  await drained(work);
-  assert.deepEqual(seen, ['Suspended', 'TimedOut', 'TimedOut']);
-  await queue.close();
 });
 
 // --- What a handler does with them
@@ -163,7 +86,6 @@ test('steps are kept, shown, and used once in an attempt', { timeout: 120_000 },
     ],
   ]);
   assert.deepEqual(await queue.result('j'), [{ runs: 1 }, null]);
-  await queue.close();
 });
 
 function circular() {
@@ -182,7 +104,6 @@ test('what redis-cli gives and is no JSON is said', { timeout: 120_000 }, async 
     await assert.rejects(job.wait('raw'), /the value of step 'raw' cannot be decoded/);
   });
   assert.equal((await queue.get('j')).state, 'done');
-  await queue.close();
 });
 
 test(
@@ -223,7 +144,6 @@ test(
       ended,
       Object.keys(ways).map((id) => ['suspended', id]),
     );
-    await queue.close();
   },
 );
 
@@ -241,7 +161,6 @@ test('in a batch a wait of one is no end of the others', { timeout: 120_000 }, a
   await until(async () => (await queue.get('b')).state === 'delayed' && n++ > 3, 'it sleeps');
   await worker.stop();
   assert.deepEqual([await queue.result('a'), (await queue.get('b')).attempts], ['first', 0]);
-  await queue.close();
 });
 
 // --- Other jobs
@@ -277,7 +196,6 @@ test('other jobs are waited for, and what they came to is kept', { timeout: 120_
     ],
     [['p/more/0', 'done', 'p/more/0', null]],
   ]);
-  await queue.close();
 });
 
 test('what the server refuses of a wait is the reason of a failure', { timeout: 120_000 }, async () => {
@@ -303,7 +221,6 @@ test('what the server refuses of a wait is the reason of a failure', { timeout: 
   assert.match((await queue.get('child')).reason, /with a keep, or by spawn \(waited for: gone\)$/);
   assert.match((await queue.get('full')).reason, /^MAXLEN queue is full$/);
   assert.equal((await queue.get('full')).attempts, 1);
-  await queue.close();
 });
 
 test('once: money moves once, whatever is sent again', { timeout: 120_000 }, async () => {
@@ -335,7 +252,6 @@ test('once: money moves once, whatever is sent again', { timeout: 120_000 }, asy
   });
   assert.deepEqual([lost, await admin.get('{q}from')], [[true], '70']);
   await admin.quit();
-  await queue.close();
 });
 
 test('what a delivery costs is said afterwards', { timeout: 120_000 }, async () => {
@@ -375,39 +291,9 @@ test('once: a script that fails has no step', { timeout: 120_000 }, async () => 
   }
   assert.deepEqual([seen, await admin.get('{q}text')], [[true, true, false, false], '3']);
   await admin.quit();
-  await queue.close();
 });
 
 // --- Limits
-
-test('a timeout: told, failed at once, and its place taken until it ends', { timeout: 120_000 }, async () => {
-  await queue.add('slow', { id: 'slow', backoff: [HOUR] });
-  const failed = [];
-  let release;
-  const stays = new Promise((resolve) => (release = resolve));
-  const told = [];
-  const work = async (job) => {
-    if (job.data !== 'slow') return;
-    job.signal.addEventListener('abort', () => told.push(job.signal.reason.why));
-    await stays;
-    return 'dropped';
-  };
-  const hooks = [{ failed: (job, error) => failed.push([job.id, error.message]) }];
-  const worker = new Worker(queue, work, { timeout: 50, concurrency: 1, logger: silent, hooks });
-  worker.start();
-  await until(async () => (await queue.get('slow')).state === 'delayed', 'it failed');
-  await queue.add('quick', { id: 'quick' });
-  assert.deepEqual(
-    [(await queue.get('slow')).reason, told, failed],
-    ['timeout after 0.05 s', ['timeout'], [['slow', 'timeout after 0.05 s']]],
-  );
-  assert.equal((await queue.get('quick')).state, 'ready');
-  release();
-  await until(async () => (await queue.get('quick')) === null, 'the place is free');
-  assert.equal((await queue.get('slow')).state, 'delayed');
-  await worker.stop();
-  await queue.close();
-});
 
 test('the last attempt, by the job or its handler', { timeout: 120_000 }, async () => {
   await queue.add(1, { id: 'own', attempts: 2, backoff: [1] });
@@ -428,7 +314,6 @@ test('the last attempt, by the job or its handler', { timeout: 120_000 }, async 
     ['own', 1, 2, false],
     ['own', 2, 2, true],
   ]);
-  await queue.close();
 });
 
 test('progress is a number of 0 to 1 and a text', { timeout: 120_000 }, async () => {
@@ -440,7 +325,6 @@ test('progress is a number of 0 to 1 and a text', { timeout: 120_000 }, async ()
     job.progress(0.12349, 'ü'.repeat(2000));
   });
   assert.equal((await queue.get('j')).progress, '0.123 ' + 'ü'.repeat(509));
-  await queue.close();
 });
 
 // --- Middleware
@@ -472,7 +356,6 @@ test('middleware decides, is around the handler, and calls it once', { timeout: 
   await queue.add(1, { id: 'b' });
   await drained(() => {}, { batch: 5, around: [(jobs, next) => batches.push(Array.isArray(jobs)) && next()] });
   assert.deepEqual(batches, [true]);
-  await queue.close();
 });
 
 // --- Without a server
@@ -519,7 +402,7 @@ const broken = () => {
   throw new TypeError('no');
 };
 const RUNS = {
-  "the handler's ladder": [handler(broken, { attempts: 3, backoff: [60, 300] }), {}, 'dead', /no/, 3, [60, 300]],
+  "the handler's ladder": [handler(broken, { attempts: 4, backoff: [60, 300] }), {}, 'dead', /no/, 4, [60, 300, 300]],
   "the job's ladder": [
     handler(broken, { backoff: [60] }),
     { attempts: 4, backoff: [5, 7] },

@@ -4,14 +4,20 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { existsSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { after, before, beforeEach, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { after, afterEach, before, beforeEach, test } from 'node:test';
 import { ConfigurationError, Queue, Worker } from 'dq-redis';
 import { withServer } from 'dq-redis/testing';
 import { watch, within } from '../dist/waiting.js';
+import { until } from './until.mjs';
 
 const dq = withServer({ before, after, beforeEach });
 const silent = { info() {}, warn() {}, error() {} };
+
+let queue;
+beforeEach(() => {
+  queue = new Queue(dq.url, 'q');
+});
+afterEach(() => queue.close());
 
 /** The event loop stands still for two leases, and until the other process is done. Meanwhile no timeout of a test ends it. */
 function standStill(isOver) {
@@ -20,12 +26,6 @@ function standStill(isOver) {
     assert.ok(performance.now() < begun + 60_000, 'the other process takes the jobs');
   }
   rmSync(isOver);
-}
-
-async function until(condition, what) {
-  for (const end = performance.now() + 60_000; !(await condition()); await sleep(5)) {
-    assert.ok(performance.now() < end, what);
-  }
 }
 
 const LEASE_MS = 1500;
@@ -61,7 +61,6 @@ const takeAway = (count, isOver, before = '') =>
   `);
 
 test('what was prefetched and lost during a standstill is not begun', { timeout: 120_000 }, async () => {
-  const queue = new Queue(dq.url, 'q');
   await queue.addMany(['first', 'second', 'third'].map((id) => ({ data: id, id })));
   const seen = [];
   const warned = [];
@@ -104,7 +103,6 @@ test(
   'a job that was handed out during a standstill is begun only if it is still ours',
   { timeout: 120_000 },
   async () => {
-    const queue = new Queue(dq.url, 'q');
     await queue.configure({ attempts: 0 });
     const seen = [];
     const options = { concurrency: 1, lease: LEASE_MS, wait: 100_000, logger: silent };
@@ -156,7 +154,6 @@ test('an answer that came during a standstill is read, though its time is over',
 });
 
 test('the log says what began, failed, was cancelled and stopped', async () => {
-  const queue = new Queue(dq.url, 'q');
   const lines = [];
   const say = (level) => (text) => lines.push(`${level} ${text}`);
   const logger = { info: say('info'), warn: say('warn'), error: say('error') };
@@ -184,26 +181,6 @@ test('the log says what began, failed, was cancelled and stopped', async () => {
   assert.equal(lines[1].split('\n').filter((line) => line.includes('/dist/')).length, 1, lines[1]);
 });
 
-test('neither a logger nor a hook context that throws keeps a job', { timeout: 120_000 }, async () => {
-  const queue = new Queue(dq.url, 'q');
-  await queue.addMany([
-    { data: 'bad', id: 'bad', attempts: 1 },
-    { data: 'good', id: 'good' },
-  ]);
-  const fail = () => {
-    throw new Error('on purpose');
-  };
-  const handle = (job) => job.data === 'bad' && fail();
-  const worker = new Worker(queue, handle, {
-    hooks: [{ context: fail }, { context: (jobs, next) => next() }],
-    logger: { info: fail, warn: fail, error: fail },
-  });
-  assert.equal(await worker.drain(), 2);
-  assert.equal((await queue.get('bad')).state, 'dead');
-  assert.equal(await queue.get('good'), null);
-  await queue.close();
-});
-
 test('a process with an idle queue ends by itself', { timeout: 120_000 }, async () => {
   const { code, said } = await elsewhere(`${HEAD}
     console.log(await queue.add(1, { id: 'a' }));
@@ -225,13 +202,11 @@ test('so does one whose worker has stopped', { timeout: 120_000 }, async () => {
 });
 
 test('a worker that is stopped before it starts, twice, or never started', { timeout: 120_000 }, async () => {
-  const queue = new Queue(dq.url, 'q');
   const worker = new Worker(queue, () => {});
   await worker.stop();
   worker.start();
   await worker.stop();
   assert.throws(() => worker.start(), /once/);
-  await queue.close();
 });
 
 test('without a handler, or a client, it ends with an error that says so', { timeout: 120_000 }, async () => {
