@@ -161,22 +161,22 @@ test-audit: ## dq audit: it notices what is planted, and finds nothing in what s
 	@DQ_PROGRAM='$(PROGRAM)' $(ON) $(TEST) --test integration --test crash -- audit:: killed_
 
 # TRACES: a folder with traces of killed servers that a test run has left; otherwise it kills servers itself.
-test-model: ## docs/model, by the model checker TLC, and whether it follows what servers did
+test-model test-model-gate: ## docs/model, by the model checker TLC, and whether it follows what servers did; or within narrower bounds
 	$(call module,server java python)
 	$(program)
 	@[ -n '$(TRACES)' ] || { rm -rf '$(TARGET)/model/traces' && mkdir -p '$(TARGET)/model/traces' && \
 		DQ_PROGRAM='$(PROGRAM)' DQ_TRACES='$(TARGET)/model/traces' $(ON) $(TEST) --test crash -- killed_with_appendfsync; }
 	@python=$$(tools/install/venv.sh '$(TARGET)/model/python' docs/model/requirements.txt) && \
-	tools/testing/model.sh "$$python" '$(TARGET)/model/checked' '$(or $(TRACES),$(TARGET)/model/traces)'
+	GATE='$(filter %-gate,$@)' tools/testing/model.sh "$$python" '$(TARGET)/model/checked' '$(or $(TRACES),$(TARGET)/model/traces)'
 
 # PICTURES: a folder for the pictures of docs/board.md, of a board that has run for AGE seconds (3600 looks best).
 # ONLY: tests with such names, as test_actions.Copying.
-test-board: ## dq board, in a real browser against real servers; PICTURES=docs/board makes its pictures
+test-board test-board-gate: ## dq board, in a real browser against real servers, or each page in fewer widths; PICTURES=docs/board makes its pictures
 	$(call module,server python browser $(if $(CI),prometheus))
 	$(program)
 	$(call own,dq-board)
 	@mkdir -p '$(TARGET)/board' && browser=$$(tools/testing/browser.sh) && python=$$(tools/install/venv.sh '$(TARGET)/board/python' tools/dq-board/tests/requirements.txt) && \
-	export DQ_BROWSER=$$browser DQ_PROGRAM='$(PROGRAM)' DQ_BOARD_PICTURES='$(if $(PICTURES),$(abspath $(PICTURES)))' DQ_BOARD_AGE='$(AGE)' && \
+	export DQ_BROWSER=$$browser DQ_PROGRAM='$(PROGRAM)' DQ_BOARD_PICTURES='$(if $(PICTURES),$(abspath $(PICTURES)))' DQ_BOARD_AGE='$(AGE)' DQ_BOARD_GATE='$(filter %-gate,$@)' && \
 	$(ON) sh -c "cd tools/dq-board/tests && '$$python' ../../testing/beside.py 4 $(ONLY)"
 
 test-push: ## dq http, against real servers and receivers, all of which are killed; DQ_PUSH_SEED=1, ONLY=test_push.Answers, ADDS=100000
@@ -295,7 +295,7 @@ mutants: ## changes the queue in a thousand ways, each of which its tests should
 	$(call need,cargo cc)
 	@$(CARGO) mutants --version >/dev/null 2>&1 || $(CARGO) install --locked cargo-mutants
 	@mkdir -p '$(TARGET)/mutants'
-	@DQ_SIM_STEPS=3000 CARGO_PROFILE_TEST_DEBUG=0 CARGO_INCREMENTAL=1 \
+	@DQ_SIM_STEPS=3000 DQ_SIM_DEPTH=4 CARGO_PROFILE_TEST_DEBUG=0 CARGO_INCREMENTAL=1 \
 	$(CARGO) mutants --no-default-features -f 'src/queue/**' -f 'src/storage/**' -e src/storage/skiplist/check.rs -e 'src/**/tests.rs' \
 		-E 'memory_bytes|check_invariants|fn check' -o '$(TARGET)/mutants' --profile test --minimum-test-timeout 60 --timeout-multiplier 3 -j2 \
 		-C=--lib -C=--test=simulation $(if $(SHARD),--shard $(SHARD))

@@ -7,7 +7,7 @@ MAKE = """#!/bin/sh
 echo "$@" >>../made
 case $1 in
     test-go) echo "test it ... FAILED"; exit 2 ;;
-    test-model) echo "traces: $2" ;;
+    test-model-gate) echo "traces: $2" ;;
     test) echo "$DQ_PROGRAM" >../audit; echo "12 tests passed, 0 failed, 1 left out" ;;
 esac
 """
@@ -41,7 +41,7 @@ class Gate(unittest.TestCase):
         self.assertEqual((code, errors), (1, "Failed: test-go \n"))
         self.assertIn("test it ... FAILED\n", said)
         self.assertIn("12 tests passed, 0 failed, 1 left out\n", said)
-        self.assertGreater(made, {"ready", "ready-build", "lint", "test", "test-go", "test-node", "test-model", "bench-count"})
+        self.assertGreater(made, {"ready", "ready-build", "lint", "test", "test-go", "test-node", "test-model-gate", "bench-count"})
         table = {line.split()[0] for line in said[said.index("\npart"):].splitlines() if line}
         self.assertGreater(table, {"test-go", "test", "all"})
         with open(os.path.join(self.root, "../audit")) as audit:

@@ -5,6 +5,7 @@
 Without names: all test_*.py in the current folder. A test whose process dies has failed.
 """
 
+import faulthandler
 import itertools
 import json
 import os
@@ -14,6 +15,9 @@ import sys
 import threading
 import time
 import unittest
+
+
+PATIENCE_S = 600
 
 
 def each(suite):
@@ -30,17 +34,23 @@ class Canary(unittest.TestCase):
     def dies(self):
         os._exit(0)
 
+    def hangs(self):
+        threading.Event().wait()
 
-CANARIES = ["beside.Canary.fails", "beside.Canary.dies"]
+
+CANARIES = ["beside.Canary.fails", "beside.Canary.dies", "beside.Canary.hangs"]
 
 
 def work():
     """Reads a test's name per line, and writes its result."""
     out = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
-    for line in sys.stdin:
+    for name in map(str.strip, sys.stdin):
+        # One that waits for ever ends its process, which says in which line.
+        faulthandler.dump_traceback_later(1 if name in CANARIES else PATIENCE_S, exit=True)
         result = unittest.TestResult()
-        unittest.defaultTestLoader.loadTestsFromName(line.strip()).run(result)
+        unittest.defaultTestLoader.loadTestsFromName(name).run(result)
+        faulthandler.cancel_dump_traceback_later()
         wrong = [text for _, text in result.failures + result.errors]
         wrong += ["it passed, which was not expected"] * len(result.unexpectedSuccesses)
         skipped = [why for _, why in result.skipped]

@@ -9,9 +9,10 @@ mkdir -p "$out"
 cp "$models"/*.tla "$models"/*.cfg "$out"
 cd "$out"
 
-# The gate uses narrower bounds, which still reveal each fault: a fifth of the time.
+# With GATE narrower bounds, which still reveal each fault, of which the first of each line below is planted: a tenth of
+# the time.
 whole=4
-[ "${CI:-}" != true ] || {
+[ -z "${GATE:-}" ] || {
     whole=1
     sed -i 's/Last = 3/Last = 2/' Queue.cfg
     sed -i 's/Last = 5/Last = 4/' One.cfg Fill.cfg
@@ -59,6 +60,7 @@ noticed() {
             fail "the fault '$fault' is not noticed"
         fi
         echo "$fault: $(grep -e 'is violated' -e 'were violated' log | head -n 1)"
+        [ -z "${GATE:-}" ] || break
     done
 }
 
@@ -76,7 +78,9 @@ follows() {
 }
 
 holds Queue One Queue More
-noticed Queue One early "two leases" token jump "no end" "stale ack" lost "from nowhere"
+noticed Queue One early token jump "no end"
+noticed Queue One "two leases" "stale ack"
+noticed Queue One lost "from nowhere"
 holds Turns Turns Fifo
 noticed Turns Turns "beyond max" "same occurrence" "off its rule"
 noticed Turns Fifo "out of turn"

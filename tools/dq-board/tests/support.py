@@ -32,6 +32,12 @@ HOSTILE = [
     b"x" * 1024,
 ]
 HOUR = 3_600_000
+IS_GATE = bool(os.environ.get("DQ_BOARD_GATE"))
+
+
+def some(widths, least=1):
+    """What each page is looked at in: all of it, or in the gate the first, as that takes a third of all tests' time."""
+    return widths[:least] if IS_GATE else widths
 
 
 def key(name, db=0):

@@ -10,7 +10,7 @@ import demo
 import redis
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
-from support import PATIENCE_S, BoardTest, cell, row, wait_until
+from support import PATIENCE_S, BoardTest, cell, row, some, wait_until
 
 # The rules of axe that a theme can break.
 COLOURS = {"runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}}
@@ -84,7 +84,7 @@ class Appearance(BoardTest):
         # Pictures look better with a past.
         worker.over.wait(AGE_S)
         axe = Axe()
-        for theme, width, forced in [("light", 320, "none"), ("light", 1280, "none"), ("dark", 1280, "none"), ("dark", 720, "active")]:
+        for theme, width, forced in some([("light", 320, "none"), ("dark", 1280, "none"), ("light", 1280, "none"), ("dark", 720, "active")], 2):
             page = self.window(viewport={"width": width, "height": 860}, color_scheme=theme, forced_colors=forced)
             for name, (address, there) in self.PAGES.items():
                 page.goto(board.url + address)
@@ -111,7 +111,7 @@ class Appearance(BoardTest):
         demo.fill(server.client)
         board = self.board(server, "--allow-actions")
         # 720: a window of 1440 at 200 %.
-        for width, colours in [(390, "none"), (720, "none"), (1440, "active")]:
+        for width, colours in some([(390, "none"), (720, "none"), (1440, "active")]):
             page = self.window(viewport={"width": width, "height": 860}, forced_colors=colours)
             for name, (address, there) in self.PAGES.items():
                 page.goto(board.url + address)

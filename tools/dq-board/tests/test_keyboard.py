@@ -6,7 +6,7 @@ import demo
 import test_appearance
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
-from support import BoardTest
+from support import BoardTest, some
 
 # All elements that a mouse can use, and the focused one. Elements of the same radio group or hidden ones are not
 # counted.
@@ -72,7 +72,7 @@ class Keyboard(BoardTest):
         server = self.server()
         demo.fill(server.client)
         board = self.board(server, "--allow-actions")
-        for width in [1280, 320]:
+        for width in some([1280, 320]):
             page = self.window(viewport={"width": width, "height": 860})
             for name, (address, there) in test_appearance.Appearance.PAGES.items():
                 page.goto(board.url + address)
