@@ -8,25 +8,17 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
 import redis
 
 HERE = Path(__file__).parent
-PATIENCE_S = 60
+sys.path.insert(0, str(HERE.parents[1] / "suite"))
 
+from brokers import PATIENCE_S, until  # noqa: E402
 
-def until(condition, what):
-    """The condition's value, as soon as it is true."""
-    end = time.monotonic() + PATIENCE_S
-    while time.monotonic() < end:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.02)
-    raise AssertionError(f"{what} did not come true in {PATIENCE_S} s")
+__all__ = ["Server", "Worker", "until"]
 
 
 class Server:

@@ -1,18 +1,17 @@
 """The transport below Celery: kombu's connections, producers and consumers."""
 
 import contextlib
-import os
 import socket
-import subprocess
 import threading
 import time
-from pathlib import Path
 
 import kombu
 import pytest
 import redis
 from conftest import Server, until
 from kombu.exceptions import KombuError
+from places import Place
+from servers import Sentinels, free_port
 
 import dq_celery  # kombu alone does not load entry points before its first connection
 
@@ -446,42 +445,17 @@ def test_addresses(url, host, secure):
 
 
 @pytest.fixture
-def guarded():
-    """A server that a sentinel watches, and the sentinel's port."""
-    main = Server(True, "--port", str(free_port()))
-    port = free_port()
-    sentinel = Path(main.folder) / "sentinel.conf"
-    main_port = main.db.config_get("port")["port"]
-    sentinel.write_text(f"port {port}\nsentinel monitor main 127.0.0.1 {main_port} 1\n")
-    with open(f"{main.folder}/sentinel.log", "wb") as log:
-        process = subprocess.Popen([os.environ["DQ_SERVER"], str(sentinel), "--sentinel"], stdout=log, stderr=log)
-    asking = redis.Redis(port=port)
-    until(lambda: answers(asking), "the sentinel's start")
-    yield main, port
-    process.kill()
-    process.wait()
-    main.close()
+def sentinels():
+    made = Sentinels()
+    yield made
+    made.close()
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def answers(client):
-    try:
-        return client.ping()
-    except redis.ConnectionError:
-        return False
-
-
-def test_the_master_that_a_sentinel_names(guarded, connect):
-    main, port = guarded
-    nowhere = free_port()
+def test_the_master_that_a_sentinel_names(sentinels, connect):
+    at = f"dq+sentinel://{sentinels.address}/3"
     for url, options in [
-        (f"dq+sentinel://127.0.0.1:{port}/3?master_name=main", {}),
-        (f"dq+sentinel://127.0.0.1:{nowhere};dq+sentinel://127.0.0.1:{port}/3", {"master_name": "main"}),
+        (f"{at}?master_name=dq", {}),
+        (f"dq+sentinel://127.0.0.1:{free_port()};{at}", {"master_name": "dq"}),
     ]:
         connection = connect(url, **options)
         channel = connection.channel()
@@ -489,14 +463,13 @@ def test_the_master_that_a_sentinel_names(guarded, connect):
         publish(channel, 17)
         drain(connection, got, 1)
         got[0][1].ack()
-        inside = {client["db"] for client in main.db.client_list() if client["cmd"] == "dq.bpop"}
+        inside = {client["db"] for client in sentinels.master.client().client_list() if client["cmd"] == "dq.bpop"}
         assert inside <= {"3"}
         # As after a failover, when kombu takes the next address.
         connection.maybe_switch_next()
         publish(connection.channel(), 18)
         connection.release()
-    with redis.Redis(unix_socket_path=main.socket, db=3) as db:
-        assert db.execute_command("DQ.LEN", "q") == 2
+    assert sentinels.master.client(db=3).execute_command("DQ.LEN", "q") == 2
 
 
 def test_a_sentinel_without_a_name_of_the_master(connect):
@@ -504,28 +477,16 @@ def test_a_sentinel_without_a_name_of_the_master(connect):
         connect("dq+sentinel://127.0.0.1:1/0").channel()
 
 
-def test_tls_verifies_the_certificate_unless_told_otherwise(connect, tmp_path):
-    key, cert = tmp_path / "key.pem", tmp_path / "cert.pem"
-    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", cert, "-days", "2"]
-    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
+def test_tls_verifies_the_certificate_unless_told_otherwise(connect):
+    place = Place("tls")
     try:
-        subprocess.run([*made, *subject], check=True, capture_output=True)
-    except FileNotFoundError:
-        pytest.skip("no openssl here")
-    port = free_port()
-    files = ["--tls-cert-file", str(cert), "--tls-key-file", str(key), "--tls-ca-cert-file", str(cert)]
-    try:
-        server = Server(True, "--tls-port", str(port), *files, "--tls-auth-clients", "no")
-    except AssertionError as error:
-        assert "TLS" in str(error)
-        pytest.skip("this server was built without TLS")
-    try:
-        for allowed in (f"?ssl_ca_certs={cert}", "?ssl_cert_reqs=none"):
-            channel = connect(f"dqs://localhost:{port}/0{allowed}").channel()
+        url, _, verified = place.way().replace("rediss:", "dqs:").partition("?")
+        for allowed in verified, "ssl_cert_reqs=none":
+            channel = connect(f"{url}?{allowed}").channel()
             queue_of(channel)
             publish(channel, 17)
             assert channel.basic_get("q").payload == 17
         with pytest.raises(redis.ConnectionError, match="certificate"):
-            connect(f"dqs://localhost:{port}/0").channel()
+            connect(url).channel()
     finally:
-        server.close()
+        place.close()

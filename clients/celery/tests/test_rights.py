@@ -1,20 +1,12 @@
 """The rights that docs/operations.md prints are enough for a producer and a worker, with all that they do."""
 
-import socket
-from pathlib import Path
-
 import pytest
 from celery import chord
 from celery.exceptions import TaskRevokedError, WorkerLostError
 from conftest import Server, until
 from kombu.exceptions import OperationalError
-
-PAGE = Path(__file__).parents[3] / "docs" / "operations.md"
-
-
-def line(name):
-    [found] = [each.split() for each in PAGE.read_text().splitlines() if each.strip().startswith(f"user {name} ")]
-    return found[2:]
+from places import PAGE, printed
+from servers import free_port
 
 
 def rights_of_results():
@@ -25,12 +17,10 @@ def rights_of_results():
 
 @pytest.fixture
 def guarded():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     made = Server(True, "--port", str(port))
     for name in ("celery-producer", "celery-worker"):
-        made.db.execute_command("ACL", "SETUSER", name, "reset", *line(name))
+        made.db.execute_command("ACL", "SETUSER", name, "reset", *printed(name))
     made.url_of = lambda name: f"dq://{name}:CHANGE-ME@127.0.0.1:{port}/0"
     yield made
     made.close()
