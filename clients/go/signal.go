@@ -31,9 +31,9 @@ func (q *Queue) Signal(ctx context.Context, id, name string, value any) (bool, e
 	return resp.Int(reply) == 1, err
 }
 
-// KeepSteps keeps values, by names, with a job that was popped by hand, as [Step] does. It returns false if the token
-// is not the job's current one.
-func (q *Queue) KeepSteps(ctx context.Context, id, token string, steps map[string][]byte) (bool, error) {
+// Step keeps values, by names, with a job that was popped by hand, as the function [Step] does. It returns false if the
+// token is not the job's current one.
+func (q *Queue) Step(ctx context.Context, id, token string, steps map[string][]byte) (bool, error) {
 	call := words{"DQ.STEP", q.key(id), id, token}
 	for name, value := range steps {
 		call = call.add(name, value)

@@ -73,12 +73,12 @@ public abstract sealed class QueueQueries permits QueueCommands {
     }
 
     /** Calls the action with each id of all shards, step by step. */
-    public void forEachId(Consumer<String> action) {
-        forEachId(new ScanOptions().count(1000), action);
+    public void ids(Consumer<String> action) {
+        ids(new ScanOptions().count(1000), action);
     }
 
-    /** As {@link #forEachId(Consumer)}, for the ids that the options choose. */
-    public void forEachId(ScanOptions options, Consumer<String> action) {
+    /** As {@link #ids(Consumer)}, for the ids that the options choose. */
+    public void ids(ScanOptions options, Consumer<String> action) {
         for (int shard = 0; shard < shards.keys.size(); shard++) {
             String cursor = "0";
             do {

@@ -125,7 +125,7 @@ final class RuleSet {
     private Set<String> others() {
         Set<String> found = new TreeSet<>();
         String pattern = prefix.replaceAll("([*?\\[\\\\])", "\\\\$1") + "*";
-        queue.forEachId(new ScanOptions().match(pattern).recurring().count(AT_ONCE), id -> {
+        queue.ids(new ScanOptions().match(pattern).recurring().count(AT_ONCE), id -> {
             if (id.indexOf(':', prefix.length()) < 0) {
                 found.add(id);
             }

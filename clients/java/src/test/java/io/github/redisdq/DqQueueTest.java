@@ -165,7 +165,7 @@ class DqQueueTest {
         assertEquals(2500, sharded.len(State.DELAYED));
         assertEquals(2500, sharded.stats().totals().get("added"));
         Set<String> seen = new HashSet<>();
-        sharded.forEachId(seen::add);
+        sharded.ids(seen::add);
         assertEquals(new HashSet<>(ids), seen);
         Instant now = clock.now();
         assertEquals(2500, sharded.forecast(now, now.plus(Duration.ofHours(2)), 2)[1]);
