@@ -5,12 +5,8 @@ import (
 	"context"
 	"math/rand"
 	"net"
-	"os"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -91,43 +87,4 @@ func TestWhateverTheMomentAtWhichAWorkerClosesWhatWasDoneIsAcknowledged(t *testi
 		expect(t, must(queue.Len(ctx, dq.Leased)), 0)
 		expect(t, must(queue.Stats(ctx)).Totals.Acked, handled.Load())
 	}
-}
-
-func TestWhatEndedWhileTheServerStoodStillIsToldWhenTheWorkerCloses(t *testing.T) {
-	ctx, server := t.Context(), dqtest.Start(t)
-	begun, leave := make(chan string, 20), make(chan bool)
-	worker := must(dq.NewWorker(dq.WorkerConfig{
-		Queues: []*dq.Queue{server.Queue(t, "q")}, Concurrency: 20, Drain: 100 * time.Millisecond,
-		Handlers: []dq.Handler{{Do: func(_ context.Context, job *dq.Job) error {
-			begun <- job.ID
-			if job.ID == "hangs" {
-				<-t.Context().Done()
-			} else {
-				<-leave
-			}
-			return nil
-		}}},
-		Hooks: []dq.Hooks{{After: func(context.Context, *dq.Job) { begun <- "" }}},
-	}))
-	ended := make(chan error, 1)
-	go func() { ended <- worker.Run(ctx) }()
-	queue := server.Queue(t, "q")
-	must(queue.Add(ctx, nil, &dq.JobOptions{ID: "hangs"}))
-	must(queue.AddMany(ctx, make([]dq.NewJob, 19)))
-	for range 20 {
-		within(t, "begins", begun)
-	}
-	_, info, _ := strings.Cut(server.Client.Info(ctx, "server").Val(), "process_id:")
-	process := must(os.FindProcess(must(strconv.Atoi(strings.Fields(info)[0]))))
-	must(0, process.Signal(syscall.SIGSTOP))
-	for range 19 { // one after the other, so that not all are in the first write
-		leave <- true
-		_ = within(t, "ends", begun)
-	}
-	worker.Stop()
-	expect(t, within(t, "ends", ended), error(nil))
-	must(0, process.Signal(syscall.SIGCONT))
-	until(t, "all but one are told", func() bool { // which the last fetch may have got
-		return must(queue.Stats(ctx)).Totals.Acked == 19 && must(queue.Stats(ctx)).Totals.Nacked == 1
-	})
 }

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	dq "github.com/redis-dq/redis-dq/clients/go"
 	"github.com/redis-dq/redis-dq/clients/go/dqtest"
 )
@@ -68,28 +66,6 @@ func TestAHookIsToldOfTheDead(t *testing.T) {
 	expect(t, []any{seen.Kind(), data["of"]}, []any{"sell", "late"})
 }
 
-func TestOtherDeathsThanOfOneAreFoundInPages(t *testing.T) {
-	ctx, server := t.Context(), dqtest.Start(t)
-	queue := server.Queue(t, "q")
-	var told obituaries
-	worker := must(dq.NewWorker(dq.WorkerConfig{
-		Queues: []*dq.Queue{queue}, Handlers: []dq.Handler{{Do: giveUp}}, Hooks: []dq.Hooks{told.hook()},
-	}))
-	jobs := []dq.NewJob{{JobOptions: dq.JobOptions{ID: "first"}}}
-	for range 350 {
-		jobs = append(jobs, dq.NewJob{JobOptions: dq.JobOptions{After: []string{"first"}, OnDead: dq.OnDeadDie}})
-	}
-	must(queue.AddMany(ctx, jobs))
-	must(worker.Drain(ctx))
-	must(worker.Drain(ctx))
-	expect(t, told.len(), 351)
-	for id, reasons := range told.told {
-		if len(reasons) != 1 {
-			t.Error(id, reasons)
-		}
-	}
-}
-
 func TestDeathsThatFindNoRoomAreFoundLater(t *testing.T) {
 	ctx, server := t.Context(), dqtest.Start(t)
 	queue := server.Queue(t, "q")
@@ -132,43 +108,6 @@ func TestDeathsThatFindNoRoomDuringALongLookAreFoundLater(t *testing.T) {
 	server.Clock.Advance(time.Minute)
 	close(goOn)
 	until(t, "all are told", func() bool { return told.len() == 3+count })
-}
-
-// ahead is a server whose clock is ahead, until a failover to one whose clock is not.
-type ahead struct {
-	twice
-	by int64 // ms
-}
-
-func (a *ahead) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		err := next(ctx, cmd)
-		if now, isNumber := cmd.(*redis.Cmd); isNumber && err == nil && cmd.Args()[0] == "DQ.CLOCK" {
-			now.SetVal(must(now.Int64()) + a.by)
-		}
-		return err
-	}
-}
-
-func (*ahead) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-
-func TestDeathsAreFoundByAClockThatIsBehind(t *testing.T) {
-	ctx, server, clock := t.Context(), dqtest.Start(t), &ahead{by: time.Hour.Milliseconds()}
-	server.Client.AddHook(clock)
-	queue := dq.NewQueue(server.Client, "q")
-	var told obituaries
-	worker := must(dq.NewWorker(dq.WorkerConfig{
-		Queues: []*dq.Queue{queue}, Handlers: []dq.Handler{{Do: giveUp}}, Hooks: []dq.Hooks{told.hook()},
-	}))
-	must(worker.Drain(ctx))
-	clock.by = 0
-	must(queue.AddMany(ctx, []dq.NewJob{
-		{JobOptions: dq.JobOptions{ID: "first"}}, {JobOptions: dq.JobOptions{After: []string{"first"}, OnDead: dq.OnDeadDie}},
-	}))
-	must(worker.Drain(ctx))
-	expect(t, told.len(), 2)
 }
 
 func TestAHookThatHangsIsLeftBehind(t *testing.T) {

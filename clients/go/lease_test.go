@@ -157,25 +157,6 @@ func TestAHandlerIsToldWhenItsLeaseIsOverThoughNoServerSaysSo(t *testing.T) {
 	expect(t, must(queue.Stats(t.Context())).Totals.Acked, int64(0)) // its end was not acknowledged
 }
 
-func TestAHeartbeatGoesOutAfterAReconnect(t *testing.T) {
-	server := dqtest.Start(t)
-	way := newPartition(t, server)
-	begun := make(chan bool)
-	run(t, dq.WorkerConfig{
-		Queues: []*dq.Queue{way.queue(t, "q")}, Drain: -1,
-		Handlers: []dq.Handler{{Lease: time.Hour, Do: func(ctx context.Context, _ *dq.Job) error {
-			begun <- true
-			<-ctx.Done()
-			return nil
-		}}},
-	})
-	must(server.Queue(t, "q").Add(t.Context(), 1, nil))
-	within(t, "begins", begun)
-	expect(t, calls(server, "dq.touch"), false)
-	way.cut()
-	until(t, "a heartbeat", func() bool { return calls(server, "dq.touch") })
-}
-
 func TestAJobIsNotBegunWhileAnOlderDeliveryOfItIsInHand(t *testing.T) {
 	ctx, server := t.Context(), dqtest.Start(t)
 	queue := server.Queue(t, "q")

@@ -1,11 +1,9 @@
 package dq_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,8 +12,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	dq "github.com/redis-dq/redis-dq/clients/go"
 	"github.com/redis-dq/redis-dq/clients/go/dqtest"
@@ -188,51 +184,6 @@ func TestWhatIsAroundAHandler(t *testing.T) {
 	expect(t, must(worker.Drain(ctx)), 3)
 	expect(t, must(queue.Get(ctx, "blocked")).Reason, "not today")
 	expect(t, len(said), 13) // once for the batch
-}
-
-// --- Limits
-
-func TestWhatWasGivenBackAsUnknownDoesNotCountForTheHandlersLimit(t *testing.T) {
-	ctx, server := t.Context(), dqtest.Start(t)
-	queue := server.Queue(t, "q")
-	worker := func(handlers ...dq.Handler) *dq.Worker {
-		return must(dq.NewWorker(dq.WorkerConfig{Queues: []*dq.Queue{queue}, Handlers: handlers}))
-	}
-	no := func(context.Context, *dq.Job) error { return errors.New("no") }
-	before := worker(dq.Handler{Kind: "known", Do: no})
-	now := worker(dq.Handler{Kind: "new", Attempts: 2, Do: no})
-	must(queue.Add(ctx, 1, &dq.JobOptions{ID: "a", Kind: "new"}))
-	must(queue.Add(ctx, 1, &dq.JobOptions{ID: "b", Kind: "new", Attempts: 2}))
-	for wait := range 2 {
-		expect(t, must(before.Drain(ctx)), 0)
-		server.Clock.Advance(time.Duration(wait+1) * time.Minute)
-	}
-	expect(t, must(queue.Get(ctx, "b")).State, dq.Dead) // its own limit
-	for _, state := range []dq.State{dq.Delayed, dq.Dead} {
-		expect(t, must(now.Drain(ctx)), 1)
-		expect(t, must(queue.Get(ctx, "a")).State, state)
-		server.Clock.Advance(time.Minute)
-	}
-	expect(t, must(queue.Get(ctx, "a")).Reason, "*errors.errorString: no")
-}
-
-func TestWithoutTheRightToCountUnknownKindsTheyAreGivenBackAllTheSame(t *testing.T) {
-	ctx, server := t.Context(), dqtest.Start(t)
-	must(server.Client.Do(ctx, "ACL", "SETUSER", "worker", "on", ">pw", "~*", "&*", "+@all", "-dq.step").Result())
-	options := *server.Client.Options()
-	options.Username, options.Password = "worker", "pw"
-	client := redis.NewClient(&options)
-	defer client.Close()
-	var out bytes.Buffer
-	worker := must(dq.NewWorker(dq.WorkerConfig{
-		Queues: []*dq.Queue{dq.NewQueue(client, "q")}, Logger: slog.New(slog.NewTextHandler(&out, nil)),
-		Handlers: []dq.Handler{{Kind: "known", Do: func(context.Context, *dq.Job) error { return nil }}},
-	}))
-	queue := server.Queue(t, "q")
-	must(queue.AddMany(ctx, []dq.NewJob{{JobOptions: dq.JobOptions{Kind: "new"}}, {JobOptions: dq.JobOptions{Kind: "new"}}}))
-	expect(t, must(worker.Drain(ctx)), 0)
-	expect(t, must(queue.Len(ctx, dq.Delayed)), 2)
-	expect(t, strings.Count(out.String(), "refuses DQ.STEP"), 1)
 }
 
 // --- Progress
