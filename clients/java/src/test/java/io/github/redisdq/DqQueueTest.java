@@ -6,12 +6,9 @@ import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
-import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.github.redisdq.otel.Telemetry;
 import io.github.redisdq.testing.Clock;
-import io.github.redisdq.testing.DqExtension;
-import io.github.redisdq.testing.DqServer;
 import io.opentelemetry.api.trace.StatusCode;
 import io.opentelemetry.api.trace.propagation.W3CTraceContextPropagator;
 import io.opentelemetry.context.propagation.ContextPropagators;
@@ -29,34 +26,10 @@ import java.util.Map;
 import java.util.Set;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.extension.ExtendWith;
 
-@ExtendWith(DqExtension.class)
-class DqQueueTest {
+class DqQueueTest extends OnServer {
     private static final Duration MINUTE = Duration.ofMinutes(1);
-
-    private DqQueue queue;
-
-    @BeforeEach
-    void open(DqServer server) {
-        queue = server.queue("q");
-    }
-
-    @AfterEach
-    void close() {
-        queue.close();
-    }
-
-    /** Whether this module has a command. */
-    private boolean has(String... words) {
-        Words call = new Words();
-        List.of(words).forEach(call::add);
-        Object reply = queue.connector().call(List.of(call.all(), call.all()), null).get(0);
-        return !(reply instanceof RefusedException);
-    }
 
     @Test
     void aJobsLifeByHand(Clock clock) {
@@ -120,7 +93,6 @@ class DqQueueTest {
 
     @Test
     void rulesAreSaidAgainWithoutHarm(Clock clock) {
-        assumeTrue(has("DQ.NEXT", "q", "a"), "this module has no recurring jobs");
         queue.cron("0 9 * * MON-FRI", null, JobOptions.withId("report").tz("Europe/Berlin"));
         List<Instant> before = queue.next("report", 3);
         clock.advance(MINUTE);
@@ -133,7 +105,6 @@ class DqQueueTest {
 
     @Test
     void groups() {
-        assumeTrue(has("DQ.GROUPS", "q", "0"), "this module has no groups");
         queue.add(1, JobOptions.create().group("acme"));
         assertEquals(1, queue.lenOfGroup("acme"));
         assertEquals(List.of(new Group("acme", 1, 0)), queue.groups("0", 0, null, null).found());

@@ -8,8 +8,6 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.redisdq.otel.Telemetry;
 import io.github.redisdq.testing.Clock;
-import io.github.redisdq.testing.DqExtension;
-import io.github.redisdq.testing.DqServer;
 import io.opentelemetry.api.trace.Span;
 import io.opentelemetry.sdk.OpenTelemetrySdk;
 import io.opentelemetry.sdk.metrics.SdkMeterProvider;
@@ -23,28 +21,12 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.RejectedExecutionException;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
-import org.junit.jupiter.api.extension.ExtendWith;
 
 /** Rare cases, which must be right all the same. */
-@ExtendWith(DqExtension.class)
 @Timeout(60)
-class EdgesTest {
-    private DqQueue queue;
-
-    @BeforeEach
-    void open(DqServer server) {
-        queue = server.queue("q");
-    }
-
-    @AfterEach
-    void close() {
-        queue.close();
-    }
-
+class EdgesTest extends OnServer {
     /** Sends again what got no reply, as some client libraries do. */
     private record Twice(Connector inner) implements Connector {
         @Override

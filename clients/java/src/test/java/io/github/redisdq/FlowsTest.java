@@ -7,7 +7,6 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.redisdq.testing.Clock;
-import io.github.redisdq.testing.DqExtension;
 import io.github.redisdq.testing.DqServer;
 import java.time.Duration;
 import java.time.Instant;
@@ -20,29 +19,13 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
-import org.junit.jupiter.api.extension.ExtendWith;
 
 /** Results, jobs after others, steps and signals, on a server whose clock the test moves. */
-@ExtendWith(DqExtension.class)
 @Timeout(60)
-class FlowsTest {
+class FlowsTest extends OnServer {
     private static final Duration LONG = Duration.ofSeconds(30);
-
-    private DqQueue queue;
-
-    @BeforeEach
-    void open(DqServer server) {
-        queue = server.queue("q");
-    }
-
-    @AfterEach
-    void close() {
-        queue.close();
-    }
 
     private static JobOptions kept(String id) {
         return JobOptions.withId(id).keep(Duration.ofHours(1));
@@ -279,20 +262,6 @@ class FlowsTest {
         clock.advance(Duration.ofDays(3));
         assertEquals(1, worker.drain());
         assertEquals("nobody signed", queue.result("a", String.class));
-    }
-
-    @Test
-    void aForkAndAJoin() {
-        Worker worker = Worker.on(queue).handler(Handler.returning(Integer.class, (job, n) -> {
-            if (n > 0) {
-                return n;
-            }
-            List<JobResult> parts = job.spawn(new DqQueue.NewJob(3), new DqQueue.NewJob(4));
-            return parts.get(0).value(Integer.class) + parts.get(1).value(Integer.class);
-        })).build();
-        queue.add(0, kept("sum"));
-        assertEquals(4, worker.drain());
-        assertEquals(7, queue.result("sum", Integer.class));
     }
 
     /** A handler that catches the SuspendedError: its attempt has ended all the same. */

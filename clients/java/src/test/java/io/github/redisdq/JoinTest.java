@@ -183,19 +183,6 @@ class JoinTest {
         assertThrows(IllegalArgumentException.class, () -> queue.join(many, last));
     }
 
-    @ParameterizedTest
-    @ValueSource(booleans = {false, true})
-    void theLastOneReplacesOneThatHasEnded(boolean fails) {
-        JobOptions last = JobOptions.withId("last").keep(HOUR).onDead(JobOptions.OnDead.RUN);
-        join(last);
-        for (boolean arrives : List.of(false, true)) {
-            work(fails);
-            assertEquals(fails ? State.DEAD : State.DONE, queue.get("last").state());
-            assertEquals(2, lossy(arrives, () -> null, () -> assertEquals("last", join(last))));
-            assertEquals(State.BLOCKED, queue.get("last").state());
-        }
-    }
-
     @Test
     void nobodyKnowsIfAJobOfTheSameIdIsStillToRun() {
         JobOptions last = JobOptions.withId("last");

@@ -4,22 +4,13 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import io.github.redisdq.testing.DqExtension;
-import io.github.redisdq.testing.DqServer;
-import java.io.ByteArrayOutputStream;
-import java.io.PrintStream;
-import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.List;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.extension.ExtendWith;
 
 /** Kinds of jobs, declared once. */
-@ExtendWith(DqExtension.class)
-class KindTest {
+class KindTest extends OnServer {
     private static final Duration LONG = Duration.ofSeconds(30);
 
     record Order(int number, Instant placed) {}
@@ -31,17 +22,6 @@ class KindTest {
     private static final Kind<Order, Void> SHIP = Kind.of("ship", Order.class);
 
     private final Order order = new Order(17, Instant.parse("2026-11-30T09:00:00.5Z"));
-    private DqQueue queue;
-
-    @BeforeEach
-    void open(DqServer server) {
-        queue = server.queue("q");
-    }
-
-    @AfterEach
-    void close() {
-        queue.close();
-    }
 
     private static Receipt charge(Job job, Order order) {
         return new Receipt("receipt " + order.number(), order.placed());
@@ -79,15 +59,7 @@ class KindTest {
             assertEquals("", nearest.hint(each));
         }
         queue.add(1, JobOptions.withId("slip").kind("charg"));
-        PrintStream before = System.err;
-        ByteArrayOutputStream log = new ByteArrayOutputStream();
-        System.setErr(new PrintStream(log, true, StandardCharsets.UTF_8));
-        try {
-            Worker.on(queue).handler(CHARGE.returning(KindTest::charge)).build().drain();
-        } finally {
-            System.setErr(before);
-        }
-        String said = log.toString(StandardCharsets.UTF_8);
+        String said = log(Worker.on(queue).handler(CHARGE.returning(KindTest::charge)).build()::drain);
         assertTrue(said.contains("no handler for kind charg: gave back job slip of q, attempt 1; did it mean charge?"), said);
     }
 }

@@ -125,15 +125,6 @@ class LinksTest {
     }
 
     @Test
-    void aFreeHandlerWaitsForNoOtherConnection() throws Exception {
-        try (Worker worker = worker(one, other)) {
-            worker.start();
-            begins(other, "long");
-            eachBegins();
-        }
-    }
-
-    @Test
     void norForAServerThatIsAway() throws Exception {
         try (DqQueue nowhere = DqQueue.connect("redis://127.0.0.1:1", "q");
                 Worker worker = worker(one, nowhere)) {

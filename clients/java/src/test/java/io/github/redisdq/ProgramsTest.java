@@ -7,12 +7,8 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.redisdq.testing.Clock;
-import io.github.redisdq.testing.DqExtension;
 import io.github.redisdq.testing.DqServer;
-import java.io.ByteArrayOutputStream;
-import java.io.PrintStream;
 import java.lang.reflect.Proxy;
-import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
@@ -21,30 +17,14 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.concurrent.atomic.AtomicReference;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
-import org.junit.jupiter.api.extension.ExtendWith;
 
 /** Rules beside their handlers, and the hook of dead jobs. What workers do with them is in the behaviour suite. */
-@ExtendWith(DqExtension.class)
-class ProgramsTest {
+class ProgramsTest extends OnServer {
     private static final Duration MINUTE = Duration.ofMinutes(1);
 
     private final List<String> ran = new ArrayList<>();
-    private DqQueue queue;
-
-    @BeforeEach
-    void open(DqServer server) {
-        queue = server.queue("q");
-    }
-
-    @AfterEach
-    void close() {
-        queue.close();
-    }
 
     private Handler<?> counting() {
         return Handler.of(Map.class, (job, data) -> ran.add(job.kind() + " of " + data.get("of")));
@@ -165,30 +145,6 @@ class ProgramsTest {
     }
 
     @Test
-    void aHookThatHangsHoldsUpOnlyItself() throws InterruptedException {
-        CountDownLatch hangs = new CountDownLatch(1);
-        CountDownLatch handled = new CountDownLatch(100);
-        Hooks hooks = new Hooks() {
-            @Override
-            public void dead(String queue, JobInfo job) {
-                Guard.call(hangs::await);
-            }
-
-            @Override
-            public void failed(Job job, Throwable error) {
-                handled.countDown();
-            }
-        };
-        Worker worker = Worker.on(queue).handler(Handler.of(ProgramsTest::fail)).hooks(hooks).drain(Duration.ZERO).build();
-        add(100, JobOptions.create());
-        worker.start();
-        handled.await();
-        worker.close();
-        hangs.countDown();
-        assertEquals(100, queue.len(State.DEAD));
-    }
-
-    @Test
     @Timeout(60)
     void aSecondStopEndsAlsoItsDrain() throws InterruptedException {
         CountDownLatch hangs = new CountDownLatch(1);
@@ -239,18 +195,6 @@ class ProgramsTest {
         }
     }
 
-    private static String log(Guard.Call call) {
-        PrintStream before = System.err;
-        ByteArrayOutputStream log = new ByteArrayOutputStream();
-        System.setErr(new PrintStream(log, true, StandardCharsets.UTF_8));
-        try {
-            assertNull(Guard.call(call));
-        } finally {
-            System.setErr(before);
-        }
-        return log.toString(StandardCharsets.UTF_8);
-    }
-
     private Connector counting(AtomicInteger connects) {
         return (Connector) Proxy.newProxyInstance(getClass().getClassLoader(), new Class<?>[] {Connector.class}, (self, method, words) -> {
             connects.addAndGet(method.getName().equals("connect") ? 1 : 0);
@@ -295,25 +239,5 @@ class ProgramsTest {
         WorkerTest.until(() -> told.size() >= all.size());
         worker.close();
         assertEquals(all.stream().sorted().toList(), told.stream().sorted().toList());
-    }
-
-    /** After a failover. */
-    @Test
-    void deathsAreFoundByAClockThatIsBehind(DqServer server) {
-        AtomicReference<Connector> at = new AtomicReference<>(queue.connector());
-        Connector either = (Connector) Proxy.newProxyInstance(
-                getClass().getClassLoader(), new Class<?>[] {Connector.class}, (self, method, words) -> method.invoke(at.get(), words));
-        Dead dead = new Dead();
-        Worker worker = Worker.on(DqQueue.on(either, "q")).handler(counting()).hooks(dead).build();
-        server.clock().advance(Duration.ofDays(1));
-        worker.drain();
-        try (DqServer behind = DqServer.start(); DqQueue there = behind.queue("q")) {
-            at.set(there.connector());
-            there.add(1, JobOptions.withId("a").attempts(1));
-            there.pop(1, MINUTE);
-            behind.clock().advance(MINUTE);
-            worker.drain();
-        }
-        assertEquals(List.of("a"), dead.ids());
     }
 }

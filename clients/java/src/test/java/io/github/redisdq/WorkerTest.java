@@ -8,7 +8,6 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.redisdq.testing.Clock;
-import io.github.redisdq.testing.DqExtension;
 import io.github.redisdq.testing.DqServer;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
@@ -32,30 +31,14 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.BooleanSupplier;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
-import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
 /** A worker at work: what it hears, shows, and does not lose. */
-@ExtendWith(DqExtension.class)
 @Timeout(60)
-class WorkerTest {
+class WorkerTest extends OnServer {
     private static final Duration LONG = Duration.ofSeconds(60);
-
-    private DqQueue queue;
-
-    @BeforeEach
-    void open(DqServer server) {
-        queue = server.queue("q");
-    }
-
-    @AfterEach
-    void close() {
-        queue.close();
-    }
 
     /** What it waits for in vain is named by the line that calls it, before the class's timeout names none. */
     static void until(BooleanSupplier condition) throws InterruptedException {
@@ -105,17 +88,11 @@ class WorkerTest {
 
     /** One of the program sees its own jobs only: here are no hooks, no codec, no server. */
     @Test
-    void aMadeUpJobTakesTheWholePathAndNobodySeesIt() throws Exception {
-        PrintStream before = System.err;
-        ByteArrayOutputStream log = new ByteArrayOutputStream();
-        System.setErr(new PrintStream(log, true, StandardCharsets.UTF_8));
-        try {
+    void aMadeUpJobTakesTheWholePathAndNobodySeesIt() {
+        assertEquals("", log(() -> {
             until(Worker::warmUp);
             until(() -> Thread.getAllStackTraces().keySet().stream().noneMatch(each -> each.getName().equals("dq-warm-up")));
-        } finally {
-            System.setErr(before);
-        }
-        assertEquals("", log.toString(StandardCharsets.UTF_8));
+        }));
         assertEquals(0, queue.len());
     }
 
@@ -178,27 +155,6 @@ class WorkerTest {
         JedisConnector connector = JedisConnector.of(java.net.URI.create(server.url()));
         connector.call(java.util.Collections.singletonList(new Words("CONFIG").add("SET").add("proto-max-bulk-len").add(most).all()), null);
         connector.close();
-    }
-
-    @Test
-    void aCancelledJobIsHeardOfLongBeforeTheNextHeartbeat() throws Exception {
-        AtomicReference<CancelReason> told = new AtomicReference<>();
-        CountDownLatch begun = new CountDownLatch(1);
-        Worker worker = Worker.on(queue).handler(Handler.of(job -> {
-            begun.countDown();
-            try {
-                job.pause(LONG);
-            } finally {
-                told.set(job.cancelReason());
-            }
-        }).lease(Duration.ofHours(1))).build();
-        worker.start();
-        queue.add(1, JobOptions.withId("a"));
-        begun.await();
-        until(() -> queue.cancel("a")); // the next heartbeat would be in 20 minutes
-        until(() -> told.get() != null);
-        assertEquals(CancelReason.LOST, told.get());
-        worker.close();
     }
 
     @Test
@@ -358,20 +314,5 @@ class WorkerTest {
             until(() -> queue.len() == 0);
         }
         assertEquals(Collections.nCopies(10, 1), beside);
-    }
-
-    @Test
-    void aDeliveryOverTheLimitDoesNotRun(Clock clock) throws Exception {
-        queue.add("k", JobOptions.withId("k"));
-        for (int n = 0; n < 3; n++) {
-            assertEquals(1, queue.pop(1, LONG).size());
-            clock.advance(LONG);
-        }
-        Worker worker = Worker.on(queue).handler(Handler.of(job -> {
-            throw new AssertionError("it runs");
-        }).attempts(3)).build();
-        worker.drain();
-        assertEquals("attempts used up; its workers were lost", queue.get("k").reason());
-        assertEquals(State.DEAD, queue.get("k").state());
     }
 }
