@@ -6,8 +6,9 @@ use crate::support::Server;
 const WRONGTYPE: &str = "-WRONGTYPE Operation against a key holding the wrong kind of value";
 
 /// Every command, as it may be written.
-const COMMANDS: [&str; 26] = [
+const COMMANDS: [&str; 30] = [
     "DQ.ADD q a x",
+    "DQ.MADD q 1 a x",
     "DQ.DEL q a",
     "DQ.POP q",
     "DQ.BPOP q 0.01",
@@ -16,6 +17,8 @@ const COMMANDS: [&str; 26] = [
     "DQ.TOUCH q a",
     "DQ.BTOUCH q 0.01 IDS 1 a 1",
     "DQ.AWAIT q 0.01 a",
+    "DQ.STEP q a 1 s v",
+    "DQ.SIGNAL q a s",
     "DQ.RESCHEDULE q DELAY 5 a",
     "DQ.KICK q COUNT 1",
     "DQ.GET q a",
@@ -28,6 +31,7 @@ const COMMANDS: [&str; 26] = [
     "DQ.FORECAST q FROM 5 TO 9 BUCKETS 2",
     "DQ.STATS q",
     "DQ.EXPLAIN q",
+    "DQ.NEXT q a",
     "DQ.CFGSET q TTR 5",
     "DQ.CFGGET q",
     "DQ.PAUSE q",
@@ -36,8 +40,9 @@ const COMMANDS: [&str; 26] = [
 ];
 
 /// The fewest and the most words of each command (0: any number).
-const ARITY: [(&str, usize, usize); 27] = [
+const ARITY: [(&str, usize, usize); 31] = [
     ("DQ.ADD", 4, 0),
+    ("DQ.MADD", 5, 0),
     ("DQ.DEL", 3, 0),
     ("DQ.POP", 2, 0),
     ("DQ.BPOP", 3, 0),
@@ -46,6 +51,8 @@ const ARITY: [(&str, usize, usize); 27] = [
     ("DQ.TOUCH", 3, 0),
     ("DQ.BTOUCH", 7, 0),
     ("DQ.AWAIT", 4, 0),
+    ("DQ.STEP", 6, 0),
+    ("DQ.SIGNAL", 4, 5),
     ("DQ.RESCHEDULE", 5, 0),
     ("DQ.KICK", 4, 0),
     ("DQ.GET", 3, 0),
@@ -58,6 +65,7 @@ const ARITY: [(&str, usize, usize); 27] = [
     ("DQ.FORECAST", 8, 0),
     ("DQ.STATS", 2, 2),
     ("DQ.EXPLAIN", 2, 3),
+    ("DQ.NEXT", 3, 0),
     ("DQ.CFGSET", 2, 0),
     ("DQ.CFGGET", 2, 2),
     ("DQ.PAUSE", 2, 5),
@@ -149,7 +157,9 @@ fn wrong_types() {
 fn empty_and_not_there_are_never_errors() {
     let lines = "
         DQ.DEL q a -> 0
+        DQ.DEL q UNRESERVED a -> 0
         DQ.POP q -> nil*
+        DQ.POP q ID a -> nil*
         DQ.POP q COUNT 5 -> [ ]
         DQ.BPOP q 0.01 -> nil*
         DQ.BPOP q 0.01 COUNT 5 -> nil*
@@ -158,6 +168,8 @@ fn empty_and_not_there_are_never_errors() {
         DQ.ACK q WITHTOKENS IDS 2 a 5 b 6 -> [ 0 0 ]
         DQ.NACK q a -> nil$
         DQ.TOUCH q a -> nil$
+        DQ.STEP q a 1 s v -> nil$
+        DQ.SIGNAL q a s -> nil$
         DQ.BTOUCH q 0 IDS 1 a 1 -> [ nil$ ]
         DQ.AWAIT q 0 a -> [ [ 'a' 'unknown' nil$ nil$ nil$ ] ]
         DQ.RESCHEDULE q DELAY 5 a -> 0
@@ -165,6 +177,10 @@ fn empty_and_not_there_are_never_errors() {
         DQ.KICK q IDS 1 a -> 0
         DQ.GET q a -> nil$
         DQ.EXPLAIN q a -> nil$
+        DQ.NEXT q a -> nil$
+        DQ.GROUPGET q a -> nil$
+        DQ.GROUPS q 0 -> [ '0' [ ] ]
+        DQ.LEN q GROUP a -> 0
         DQ.PEEK q READY -> [ ]
         DQ.SCAN q 0 -> [ '0' [ ] ]
         DQ.LEN q -> 0
@@ -172,7 +188,9 @@ fn empty_and_not_there_are_never_errors() {
         DQ.FORECAST q FROM 0 TO 3 BUCKETS 3 -> [ 0 0 0 ]
         DQ.RESUME q -> +OK
         DQ.PURGE q ALL -> 0
-        DQ.ADD q a x XX -> nil$";
+        DQ.PURGE q DONE -> 0
+        DQ.ADD q a x XX -> nil$
+        DQ.MADD q 2 a x b x XX -> [ nil$ nil$ ]";
     let mut p = Probe::start();
     p.all_unseen(lines);
     p.all_unseen("DQ.STATS q -> nil$\nDQ.CFGGET q -> nil$\nDQ.EXPLAIN q -> nil$\nEXISTS q -> 0");
@@ -219,7 +237,7 @@ fn readonly() {
         crate::probe::show(&raw.call(&words))
     };
     let looking = [
-        "GET", "PEEK", "SCAN", "GROUPS", "GROUPGET", "LEN", "FORECAST", "STATS", "EXPLAIN",
+        "GET", "PEEK", "SCAN", "GROUPS", "GROUPGET", "LEN", "FORECAST", "STATS", "EXPLAIN", "NEXT",
         "CFGGET", "AWAIT",
     ];
     for line in COMMANDS {
@@ -258,38 +276,6 @@ fn noperm() {
     }
     assert!(ask("DQ.BPOP mine mine2 0 COUNT 5 NOACK").starts_with("[ 'mine' "));
     assert_eq!(ask("DQ.ADD mine b x"), "'b'");
-}
-
-#[test]
-fn oom_stops_what_adds_and_nothing_else() {
-    let mut p = Probe::start();
-    p.run("DQ.ADD q a x");
-    p.run("DQ.ADD q b x");
-    p.run("CONFIG SET maxmemory 1");
-    let refused = p.ask("DQ.ADD q c x");
-    assert!(refused.starts_with("-OOM "), "{refused}");
-    for line in ["DQ.ADD none c x", "DQ.CFGSET none", "DQ.PAUSE none 5"] {
-        p.says(line, &refused);
-    }
-    p.says("EXISTS none", "0");
-    p.talk(
-        "> DQ.CFGSET q DEADLEN 1 DEDUPE 0
-        +OK
-        > DQ.PAUSE q
-        +OK
-        > DQ.RESUME q
-        +OK
-        > DQ.POP q
-        [ 'a' 'x' ? 1 ? ]
-        > DQ.ACK q a
-        1
-        > DQ.POP q
-        [ 'b' 'x' ? 1 ? ]
-        > DQ.NACK q b
-        'ready'
-        > DQ.DEL q b
-        1",
-    );
 }
 
 #[test]

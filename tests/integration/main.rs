@@ -82,6 +82,7 @@ mod shares;
 mod standstill;
 mod steps;
 mod sums;
+mod syntax;
 mod timer;
 mod traffic;
 mod trusted;

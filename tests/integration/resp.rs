@@ -61,7 +61,7 @@ fn of_all_commands() {
 #[test]
 fn a_delivery() {
     let mut p = Probe::start();
-    for (three, nil) in [(false, "nil$"), (true, "nil")] {
+    for (three, nil, none) in [(false, "nil$", "[ ]"), (true, "nil", "{ }")] {
         let cases = [
             ("DQ.POP q", "[ 'a' 'x' ? 1 ? ]".to_owned()),
             ("DQ.POP q NOACK", format!("[ 'a' 'x' {nil} 1 {nil} ]")),
@@ -78,6 +78,10 @@ fn a_delivery() {
             (
                 "DQ.BPOP q 0 COUNT 3",
                 "[ 'q' [ [ 'a' 'x' ? 1 ? ] ] ]".into(),
+            ),
+            (
+                "DQ.POP q NOACK WITHTERMS WITHSTEPS WITHDUE",
+                format!("[ 'a' 'x' {nil} 1 {nil} ? {none} [ 60000 0 {nil} ] ]"),
             ),
             (
                 "DQ.BPOP q 0 COUNT 3 NOACK",

@@ -33,6 +33,26 @@ const CAUSES: &[Cause] = &[
         "DQ.ADD q a x|DQ.POP q|DQ.NACK q a FATAL",
         "DQ.KICK q COUNT 1",
     ),
+    (
+        "KICK of a done one",
+        "DQ.CFGSET q DONELEN 9|DQ.ADD q a x|DQ.POP q|DQ.ACK q a",
+        "DQ.KICK q IDS 1 a",
+    ),
+    (
+        "a successor",
+        "DQ.ADD q a x|DQ.POP q|DQ.ADD q a x NEXT",
+        "DQ.ACK q a",
+    ),
+    (
+        "the one before is done",
+        "DQ.ADD q b x|DQ.POP q|DQ.ADD q a x AFTER 1 b",
+        "DQ.ACK q b",
+    ),
+    (
+        "a signal",
+        "DQ.ADD q a x|DQ.POP q|DQ.NACK q a SILENT AWAIT s DELAY 60000",
+        "DQ.SIGNAL q a s",
+    ),
     ("a pause ends", "DQ.ADD q a x|DQ.PAUSE q 150", ""),
     ("RESUME", "DQ.ADD q a x|DQ.PAUSE q", "DQ.RESUME q"),
     (
@@ -79,6 +99,61 @@ const CAUSES: &[Cause] = &[
         "RATE",
         "DQ.CFGSET q RATE 1 60000|DQ.ADD q b x|DQ.POP q|DQ.ADD q a x",
         "DQ.CFGSET q RATE 0 0",
+    ),
+    (
+        "GROUPMAX",
+        "DQ.CFGSET q GROUPMAX 1|DQ.ADD q b x GROUP g|DQ.POP q|DQ.ADD q a x GROUP g",
+        "DQ.CFGSET q GROUPMAX 0",
+    ),
+    (
+        "ACK frees its group's place",
+        "DQ.CFGSET q GROUPMAX 1|DQ.ADD q b x GROUP g|DQ.POP q|DQ.ADD q a x GROUP g",
+        "DQ.ACK q b",
+    ),
+    (
+        "the group's own MAX",
+        "DQ.CFGSET q GROUPMAX 1|DQ.ADD q b x GROUP g|DQ.POP q|DQ.ADD q a x GROUP g",
+        "DQ.GROUPSET q g MAX 2",
+    ),
+    (
+        "its settings go",
+        "DQ.GROUPSET q g MAX 1|DQ.ADD q b x GROUP g|DQ.POP q|DQ.ADD q a x GROUP g",
+        "DQ.GROUPSET q g CLEAR",
+    ),
+    (
+        "a group's rate window ends",
+        "DQ.CFGSET q GROUPRATE 1 200|DQ.ADD q b x GROUP g|DQ.POP q NOACK|DQ.ADD q a x GROUP g",
+        "",
+    ),
+    (
+        "a group's pause ends",
+        "DQ.ADD q a x GROUP g|DQ.PAUSE q 150 GROUP g",
+        "",
+    ),
+    (
+        "RESUME of a group",
+        "DQ.ADD q a x GROUP g|DQ.PAUSE q GROUP g",
+        "DQ.RESUME q GROUP g",
+    ),
+    (
+        "the first of its group is done",
+        "DQ.CFGSET q GROUPFIFO 1|DQ.ADD q b x GROUP g|DQ.ADD q a x GROUP g|DQ.POP q",
+        "DQ.ACK q b",
+    ),
+    (
+        "the first of its group is due",
+        "DQ.CFGSET q GROUPFIFO 1|DQ.ADD q a x GROUP g DELAY 150|DQ.ADD q b x GROUP g",
+        "",
+    ),
+    (
+        "one that ran costs less",
+        "DQ.CFGSET q RATE 4 60000|DQ.ADD q b x COST 4|DQ.POP q|DQ.ADD q a x",
+        "DQ.TOUCH q b COST 1",
+    ),
+    (
+        "and less of its group's rate",
+        "DQ.CFGSET q GROUPRATE 4 60000|DQ.ADD q b x GROUP g COST 4|DQ.POP q|DQ.ADD q a x GROUP g",
+        "DQ.TOUCH q b COST 1",
     ),
     ("RENAME", "DQ.ADD o a x", "RENAME o q"),
     ("RENAME onto one", "DQ.ADD o a x|DQ.CFGSET q", "RENAME o q"),
