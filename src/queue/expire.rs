@@ -122,7 +122,7 @@ impl Queue {
     /// Carries out some of the ends that blocked jobs have yet to learn of; returns what it took of a budget.
     fn carry_out_flows(&mut self, budget: usize, now: Now, out: &mut Effects) -> usize {
         let stuck = self.commit_stuck(now, out);
-        let looked_at = stuck + self.commit_emptied(now, out);
+        let looked_at = stuck + self.commit_emptied(budget, now, out);
         looked_at + self.commit_steps(budget, now, out)
     }
 

@@ -85,7 +85,9 @@ impl Queue {
                 ref links,
             } => {
                 let record = (on_dead, is_timed, of_group, latest);
-                self.parts.restore_links(&self.jobs, id, record, links)
+                let limits = &self.settings.group_limits;
+                self.parts
+                    .restore_links(&self.jobs, id, record, (links, limits))
             }
             Effect::Configured(ref settings) => self.apply_configured(settings),
             Effect::Group { name, own } => self.apply_group(name, own),

@@ -158,6 +158,8 @@ pub struct Flows {
     line: VecDeque<Pending>,
     /// Awaited groups that have become empty, and since when.
     pub(super) emptied: BTreeMap<GroupNumber, Moment>,
+    /// From this number on, each awaited group may have become empty, and since when: a purge took very many jobs.
+    unsure: Option<(GroupNumber, Moment)>,
     /// When the jobs that a rule is ending now ended.
     pub(super) moment: Moment,
     heap_bytes: usize,
@@ -218,7 +220,7 @@ impl Flows {
 
     /// Whether there is something to carry out.
     pub(in crate::queue) fn is_pending(&self) -> bool {
-        !self.line.is_empty() || !self.emptied.is_empty() || self.is_unchecked
+        !self.line.is_empty() || self.has_emptied() || self.is_unchecked
     }
 
     pub(in crate::queue::state) fn has_line(&self) -> bool {

@@ -166,6 +166,8 @@ impl Parts {
         if groups.is_some_and(leaves_now) {
             let leaving = jobs.named_by(&purged, count);
             self.leave_groups(jobs, &leaving);
+        } else if let Some(flows) = &mut self.flows {
+            flows.note_all_emptied();
         }
         if purged == Purged::Blocked {
             self.set_waits_aside(jobs);

@@ -11,7 +11,6 @@ use crate::queue::effect::{Came, Change, Effect, How, Purge};
 use crate::queue::effects::Effects;
 use crate::queue::event::Event;
 use crate::queue::job::{GroupNumber, Handle, REASON_MAX};
-use std::mem;
 
 impl Queue {
     /// Records a job that is after others.
@@ -110,13 +109,18 @@ impl Queue {
         out.raise(Event::Ready);
     }
 
-    /// Checks the groups that may be empty, and records those that are; returns how many were checked.
-    pub(in crate::queue) fn commit_emptied(&mut self, now: Now, out: &mut Effects) -> usize {
-        let Some(flows) = &mut self.parts.flows else {
-            return 0;
-        };
-        let emptied = mem::take(&mut flows.emptied);
-        for (&number, &at) in &emptied {
+    /// Checks at most `budget` groups that may be empty, and records those that are; returns how many were checked.
+    pub(in crate::queue) fn commit_emptied(
+        &mut self,
+        budget: usize,
+        now: Now,
+        out: &mut Effects,
+    ) -> usize {
+        for checked in 0..budget {
+            let flows = self.parts.flows.as_mut();
+            let Some((number, at)) = flows.and_then(|it| it.next_emptied()) else {
+                return checked;
+            };
             // A group that no job waits for any more may be gone.
             if !self.parts.flows().is_some_and(|it| it.awaits_group(number)) {
                 continue;
@@ -140,7 +144,7 @@ impl Queue {
                 out,
             );
         }
-        emptied.len()
+        budget
     }
 
     /// Unblocks jobs that a file or a master has brought and that would stay blocked for ever; returns the work that

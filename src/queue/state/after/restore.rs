@@ -1,6 +1,6 @@
 //! Putting back what a snapshot says of flows. It may be forged.
 
-use super::super::bounds::{check_id, check_instant, malformed, CONTRADICTION};
+use super::super::bounds::{check_group, check_id, check_instant, malformed, CONTRADICTION};
 use super::super::flows::{EndOf, EndValue, Number, OF_GROUP, TIMED};
 use super::super::jobs::Jobs;
 use super::super::parts::Parts;
@@ -10,6 +10,7 @@ use crate::queue::after::{Link, Moment, OnDead, Outcome, Verdict, AFTER_MAX};
 use crate::queue::effect::Effect;
 use crate::queue::error::QueueError;
 use crate::queue::job::{Handle, Place};
+use crate::queue::settings::GroupLimits;
 use crate::storage::broken::{must, there};
 
 impl Parts {
@@ -38,7 +39,7 @@ impl Parts {
         jobs: &Jobs,
         id: &[u8],
         (on_dead, is_timed, of_group, latest): (OnDead, bool, bool, Moment),
-        links: &[Link<'_>],
+        (links, limits): (&[Link<'_>], &GroupLimits),
     ) -> Result<(), QueueError> {
         check_instant(latest.ms)?;
         let waiter = jobs.expect(id)?;
@@ -53,7 +54,7 @@ impl Parts {
         }
         let restored = links.iter().map(|link| {
             let is_open = !matches!(link, Link::Over(_));
-            (self.restore_link(jobs, link, on_dead), is_open)
+            (self.restore_link(jobs, (link, limits), on_dead), is_open)
         });
         let restored: Vec<_> = restored.collect();
         let flags = if is_timed { TIMED } else { 0 } | if of_group { OF_GROUP } else { 0 };
@@ -90,13 +91,13 @@ impl Parts {
                     held.push(handle);
                     handle != waiter && may_be_after(jobs.job(handle), on_dead)
                 }
+                // It may have become empty a moment ago.
                 Link::Group(name) => {
+                    check_group(name)?;
                     let groups = self.groups.as_deref();
                     let group = groups.and_then(|it| it.named(name, jobs));
-                    links.len() == 1
-                        && on_dead == OnDead::Wait
-                        && group.is_some()
-                        && group != job.group()
+                    let is_own = group.is_some() && group == job.group();
+                    links.len() == 1 && on_dead == OnDead::Wait && !is_own
                 }
                 Link::Pending(number) => outcome_of(number)
                     .flatten()
@@ -117,26 +118,33 @@ impl Parts {
     }
 
     /// The number of a link that was checked, with one user more.
-    fn restore_link(&mut self, jobs: &Jobs, link: &Link<'_>, on_dead: OnDead) -> Number {
+    fn restore_link(
+        &mut self,
+        jobs: &Jobs,
+        (link, limits): (&Link<'_>, &GroupLimits),
+        on_dead: OnDead,
+    ) -> Number {
         let flows = self.flows.get_or_insert_default();
         match *link {
             Link::Held(id) => {
                 let handle = there(jobs.find(jobs.hashed(id)), CONTRADICTION);
                 flows.link_to_job(handle, on_dead)
             }
-            Link::Group(name) => {
-                let groups = there(self.groups.as_mut(), CONTRADICTION);
-                let group = there(groups.named(name, jobs), CONTRADICTION);
-                let (number, is_new) = flows.link_to_group(group);
-                if is_new {
-                    groups.add_user(group);
-                }
-                flows.emptied.insert(group, Moment::default());
-                number
-            }
+            Link::Group(name) => self.restore_link_to_group(jobs, name, limits),
             Link::Over(end) => flows.link_to_kept(end as usize, on_dead, false),
             Link::Pending(end) => flows.link_to_kept(end as usize, on_dead, true),
         }
+    }
+
+    fn restore_link_to_group(&mut self, jobs: &Jobs, name: &[u8], limits: &GroupLimits) -> Number {
+        let group = self.acquire_group(name, None, limits, jobs);
+        let flows = self.flows.get_or_insert_default();
+        let (number, is_new) = flows.link_to_group(group);
+        flows.emptied.insert(group, Moment::default());
+        if !is_new {
+            self.release_group(jobs, group);
+        }
+        number
     }
 
     /// Blocked jobs that wait for nothing that can happen.

@@ -1,6 +1,7 @@
 //! Blocked jobs: on which lists they stand, how they leave them, and which never would: only forged data has such.
 
 use super::{Flows, What};
+use crate::queue::after::Moment;
 use crate::queue::job::{GroupNumber, Handle, Place};
 use crate::queue::state::jobs::Jobs;
 use crate::queue::state::store::Store;
@@ -32,6 +33,31 @@ impl Flows {
     /// Notes that a group for which jobs wait may be empty.
     pub fn note_empty(&mut self, group: GroupNumber) {
         self.emptied.entry(group).or_insert(self.moment);
+    }
+
+    /// Notes that each group for which jobs wait may be empty.
+    pub fn note_all_emptied(&mut self) {
+        self.unsure = self
+            .of_group
+            .keys()
+            .next()
+            .map(|&first| (first, self.moment));
+    }
+
+    pub(super) fn has_emptied(&self) -> bool {
+        !self.emptied.is_empty() || self.unsure.is_some()
+    }
+
+    /// The next group that may have become empty, and since when.
+    pub fn next_emptied(&mut self) -> Option<(GroupNumber, Moment)> {
+        if let Some(first) = self.emptied.pop_first() {
+            return Some(first);
+        }
+        let (from, at) = self.unsure.take()?;
+        let mut left = self.of_group.range(from..).map(|(&group, _)| group);
+        let group = left.next()?;
+        self.unsure = left.next().map(|next| (next, at));
+        Some((group, at))
     }
 
     /// Notes that a job of this group stands somewhere: unless it is dead, the group is not empty.
@@ -70,7 +96,7 @@ impl Flows {
         if !self.is_pending() {
             return None;
         }
-        let is_known = self.emptied.is_empty() && !self.is_unchecked;
+        let is_known = !self.has_emptied() && !self.is_unchecked;
         let first = self.line.front().filter(|_| is_known);
         Some(first.map_or(0, |pending| self.over(pending.over).at.ms))
     }

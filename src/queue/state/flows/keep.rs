@@ -368,6 +368,7 @@ impl Flows {
         };
         self.latest = NONE;
         self.emptied.clear();
+        self.unsure = None;
         while !self.line.is_empty() {
             self.leave_line();
         }

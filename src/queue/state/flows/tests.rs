@@ -393,6 +393,43 @@ fn after_a_purge_of_all_that_waited_one_more_waits_for_the_same() {
     assert_eq!(scene.state("next"), Some(State::Ready));
 }
 
+/// A purge of so many leaves their groups to a pass.
+#[test]
+fn a_large_purge_frees_what_waited_for_groups() {
+    let mut scene = Scene::new();
+    let groups = ["large", "single", "kept"];
+    for number in 0..=MANY {
+        let group = groups[usize::from(number == 0)].as_bytes();
+        let add = Add {
+            group: Some(group),
+            ..Add::new(None, b"")
+        };
+        scene.add_with(&format!("{number}"), add).unwrap();
+    }
+    let kept = Add {
+        group: Some(b"kept"),
+        when: When::Delay(50),
+        ..Add::new(None, b"")
+    };
+    scene.add_with("kept", kept).unwrap();
+    for group in groups {
+        let behind = Add {
+            after: Some(For::Group(group.as_bytes())),
+            ..Add::new(None, b"")
+        };
+        scene.add_with(&format!("behind {group}"), behind).unwrap();
+    }
+    let ready = Some(State::Ready);
+    scene.queue.purge(ready, scene.now, &mut scene.out);
+    assert!(scene.queue.parts.is_passing());
+    // As it is saved before anything follows.
+    assert_eq!(scene.queue.copied().jobs.blocked_len(), 3);
+    scene.end();
+    assert_eq!(scene.state("behind large"), ready);
+    assert_eq!(scene.state("behind single"), ready);
+    assert_eq!(scene.state("behind kept"), Some(State::Blocked));
+}
+
 /// After the longest id, the reason is cut: what waiting clients are told is what is kept.
 #[test]
 fn a_reason_is_told_as_it_is_kept() {
