@@ -34,7 +34,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
 
 fn reply_noted(ctx: Ctx<'_>, args: Args<'_>, id: &[u8]) -> Result<(), Refusal> {
     query_job(ctx, args, id, |queue, at| {
-        let job = queue.and_then(|queue| queue.at(at.now).get(id));
+        let job = queue.and_then(|queue| queue.at(at).get(id));
         match job.and_then(|job| job.notes.canary()) {
             Some(text) => ctx.reply_bytes(text),
             None => ctx.reply_null(),

@@ -23,7 +23,7 @@ pub fn run(ctx: Ctx<'_>, args: Args<'_>) -> Result<(), Refusal> {
     }
     let id = args.get(2).unwrap_or_default();
     query_job(ctx, args, id, |queue, at| {
-        match queue.and_then(|queue| queue.at(at.now).get(id)) {
+        match queue.and_then(|queue| queue.at(at).get(id)) {
             Some(job) => reply(ctx, &job, most),
             None => ctx.reply_null(),
         }

@@ -127,10 +127,12 @@ impl Queue {
         }
         match self.whose_turn(at.now) {
             Some(turn) => all.extend(self.at(at).rate_holds(turn)),
-            None => {
+            // Else the end of a lease that has yet to be carried out has made them ready.
+            None if self.parts().groups().is_some() => {
                 let opens = self.serving_mut().groups_open(at.now);
                 all.push(Code::Groups.of(summary.ready).until(opens));
             }
+            None => {}
         }
         if all.is_empty() {
             all.push(Code::Idle.of(summary.ready));

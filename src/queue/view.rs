@@ -191,14 +191,15 @@ impl<'q> View<'q> {
             jobs, parts, at, ..
         } = self;
         let id = jobs.hashed(id);
-        match jobs.find(id) {
-            Some(handle) => Some(JobView {
-                waits: parts.waits_of(jobs, handle),
-                client: jobs.client_of(handle),
-                ..self.job_in(handle, jobs.state_of(handle, at.now))
-            }),
-            None => parts.done().find(id).map(|it| parts.done().view(it)),
-        }
+        let Some(handle) = jobs.find(id) else {
+            return parts.done().find(id).map(|it| parts.done().view(it));
+        };
+        let state = jobs.seen_state(handle, at)?;
+        Some(JobView {
+            waits: parts.waits_of(jobs, handle),
+            client: jobs.client_of(handle).filter(|_| state == State::Reserved),
+            ..self.job_in(handle, state)
+        })
     }
 
     fn has_due(self, handle: Handle) -> bool {
@@ -222,7 +223,7 @@ impl<'q> View<'q> {
             group: self.parts.group_of(self.jobs, handle),
             next: next.map(|next| self.jobs.job(next).payload()),
             notes: self.jobs.notes(handle),
-            started: (job.place() == Place::Reserved).then(|| started_at(life.token)),
+            started: (state == State::Reserved).then(|| started_at(life.token)),
             done: None,
             has_due: self.has_due(handle),
             waits: None,
@@ -276,9 +277,8 @@ impl<'q> View<'q> {
         let now_ms = at.now.ms();
         // A ready job may be one that an overdue lease has made ready: the schedule does not hold it yet.
         let oldest = jobs.schedule().least_due().filter(|&due| due <= now_ms);
-        let oldest = oldest
-            .or_else(|| jobs.overdue_due(at))
-            .filter(|_| ready > 0);
+        let oldest = oldest.into_iter().chain(jobs.overdue_due(at)).min();
+        let oldest = oldest.filter(|_| ready > 0);
         Summary {
             delayed,
             ready,

@@ -227,6 +227,9 @@ fn what_is_past_is_counted_as_what_it_has_become() {
             let (seen, there) = (still.at(now).summary(), expired.at(now).summary());
             assert_eq!(seen.next_due, there.next_due);
             assert_eq!(seen.ready > 0, seen.oldest_ready_ms.is_some());
+            if !with_ttl {
+                assert_eq!(seen.oldest_ready_ms, there.oldest_ready_ms);
+            }
         });
     }
 }
@@ -252,6 +255,10 @@ fn all_looks_agree() {
             let now = stage.now();
             let (seen, there) = (shown(&still, state, now), shown(&expired, state, now));
             assert_eq!(seen, there, "{state:?}");
+            for id in &seen[1] {
+                let got = still.at(now).get(id);
+                assert_eq!(got.map(|it| it.state), Some(state));
+            }
             assert_eq!(seen[1].len(), still.at(now).len(Some(state)));
         }
     });
