@@ -74,6 +74,16 @@ fn is_the_name_that_the_connection_has_now() {
 }
 
 #[test]
+fn stays_where_a_rule_is_said_anew() {
+    let server = Server::start();
+    let (mut eye, mut worker) = (server.raw(), named(&server, "one"));
+    eye.run("DQ.ADD q r x EVERY 100000 AT 1");
+    worker.run("DQ.POP q");
+    eye.says("DQ.ADD q r y REPLACE EVERY 100000", "'r'");
+    assert_eq!(of(&mut eye, "q", "r"), "one");
+}
+
+#[test]
 fn of_killed_ones_is_none() {
     let server = Server::start();
     let (mut eye, mut worker) = (server.raw(), named(&server, "victim"));

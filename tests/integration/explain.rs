@@ -274,3 +274,24 @@ fn a_replica_answers() {
         .raw()
         .says("DQ.EXPLAIN q a", "[ [ 'delayed' nil$ 4000000000500 ] ]");
 }
+
+#[test]
+fn of_the_first_window_that_lets_its_job_go() {
+    let mut p = start();
+    p.run("DQ.CFGSET q GROUPRATE 10 1000");
+    for (group, cost, later) in [("a", 1, 200), ("b", 10, 300), ("a", 9, 100)] {
+        p.run(&format!("DQ.ADD q * x GROUP {group} COST {cost}"));
+        p.run("DQ.POP q NOACK");
+        p.run(&format!("DQ.CLOCK ADVANCE {later}"));
+    }
+    p.run("DQ.ADD q dear x GROUP a COST 10");
+    p.run("DQ.ADD q cheap x GROUP b");
+    p.talk(
+        "> DQ.EXPLAIN q
+        [ [ 'groups' 2 4000000001200 ] ]
+        > DQ.CLOCK ADVANCE 600
+        4000000001200
+        > DQ.POP q
+        [ 'cheap' ...",
+    );
+}

@@ -76,10 +76,14 @@ impl Queue {
             recurring: Some((rule.borrowed(), occurrence)),
             ..NewJob::of(came, (due, 0))
         };
+        let client = self.jobs.client_of(handle);
         let notes = self.jobs.take_notes(handle, |_| true);
         self.parts.remove(&mut self.jobs, handle);
         let handle = self.insert(&job, self.jobs.hashed(came.id), Known::default());
         self.jobs.give_notes(handle, notes);
+        if let Some(client) = client {
+            self.jobs.set_client(handle, client);
+        }
         Ok(())
     }
 

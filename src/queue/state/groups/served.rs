@@ -278,10 +278,10 @@ impl Groups {
         let first = least.and_then(|at| self.turns.open.iter_due(at).next());
         let ready = || jobs.schedule().grouped_ready(now.ms());
         let known = first.and_then(|(_, number)| self.first_opens(number, now, jobs, rates));
-        if known.is_some() {
+        if known.is_some() && known <= least {
             return known;
         }
-        // Some group that has no ready job comes before. So all are looked at that may be meant, by what there is least of.
+        // Some group that has no ready job comes before, or one whose first job weighs more than the least. So all are looked at that may be meant, by what there is least of.
         let lens = [
             match self.pass {
                 None => self.turns.open.len(),
