@@ -34,7 +34,7 @@ END
     echo "$3-$version.cdx.json"
 }
 
-trap 'rm -f redis-dq.cdx.json tools/dq*/*.cdx.json' EXIT
+trap 'rm -f ./*.cdx.json benches/*/*.cdx.json tests/*.cdx.json tests/*/*.cdx.json tools/*/*.cdx.json' EXIT
 options='--format json --spec-version 1.5 --all --target all'
 # shellcheck disable=SC2086 # a list of words
 {
