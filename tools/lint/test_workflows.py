@@ -34,7 +34,9 @@ class Workflows(unittest.TestCase):
     def test_they_run_what_the_gate_runs(self):
         gate = {step for step in steps((ROOT / ".ci/run").read_text()) if not step.startswith(("ready", "build"))}
         self.assertGreater(len(gate), 20)
-        self.assertEqual(gate - set().union(*(steps(path.read_text()) for path in WORKFLOWS)), set())
+        run = set().union(*(steps(path.read_text()) for path in WORKFLOWS))
+        whole = {step.removesuffix("-gate") for step in gate - run}
+        self.assertEqual(whole - run, set(), "nor is the whole of it")
 
     def test_what_is_not_there_is_noticed(self):
         self.assertEqual(steps("      - run: make nothing\n") - self.targets, {"nothing"})
