@@ -127,8 +127,8 @@ impl Queue {
         }
         match self.whose_turn(at.now) {
             Some(turn) => all.extend(self.at(at).rate_holds(turn)),
-            // Else the end of a lease that has yet to be carried out has made them ready.
-            None if self.parts().groups().is_some() => {
+            // Else the ends of leases that have yet to be carried out have made them ready.
+            None if self.jobs().schedule().ready_len(at.now.ms()) > 0 => {
                 let opens = self.serving_mut().groups_open(at.now);
                 all.push(Code::Groups.of(summary.ready).until(opens));
             }
@@ -145,7 +145,8 @@ impl Queue {
     pub fn explain_job(&mut self, id: &[u8], at: At) -> Option<Vec<Reason>> {
         let hashed = self.jobs().hashed(id);
         let Some(handle) = self.jobs().find(hashed) else {
-            let done = self.parts().done().find(hashed);
+            let done = self.parts().done();
+            let done = done.find(hashed).filter(|&it| !done.is_over(it, at));
             return done.map(|_| vec![Code::Done.alone()]);
         };
         let state = self.jobs().seen_state(handle, at)?;

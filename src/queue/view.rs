@@ -178,7 +178,7 @@ impl Done {
     }
 
     /// Whether its time is over, though its removal has not been carried out.
-    fn is_over(&self, handle: u32, at: At) -> bool {
+    pub(super) fn is_over(&self, handle: u32, at: At) -> bool {
         let until = self.get(handle).until();
         until != 0 && until <= at.ended_ms
     }
@@ -192,7 +192,9 @@ impl<'q> View<'q> {
         } = self;
         let id = jobs.hashed(id);
         let Some(handle) = jobs.find(id) else {
-            return parts.done().find(id).map(|it| parts.done().view(it));
+            let done = parts.done();
+            let there = done.find(id).filter(|&it| !done.is_over(it, at));
+            return there.map(|it| done.view(it));
         };
         let state = jobs.seen_state(handle, at)?;
         Some(JobView {

@@ -158,8 +158,8 @@ pub struct Flows {
     line: VecDeque<Pending>,
     /// Awaited groups that have become empty, and since when.
     pub(super) emptied: BTreeMap<GroupNumber, Moment>,
-    /// From this number on, each awaited group may have become empty, and since when: a purge took very many jobs.
-    unsure: Option<(GroupNumber, Moment)>,
+    /// From this number on, each awaited group may have become empty: a purge took very many jobs.
+    unsure: Option<GroupNumber>,
     /// When the jobs that a rule is ending now ended.
     pub(super) moment: Moment,
     heap_bytes: usize,

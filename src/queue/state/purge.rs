@@ -166,7 +166,9 @@ impl Parts {
         if groups.is_some_and(leaves_now) {
             let leaving = jobs.named_by(&purged, count);
             self.leave_groups(jobs, &leaving);
-        } else if let Some(flows) = &mut self.flows {
+        } else if let (Some(flows), Purged::Dues(_) | Purged::Leases(_)) =
+            (&mut self.flows, &purged)
+        {
             flows.note_all_emptied();
         }
         if purged == Purged::Blocked {

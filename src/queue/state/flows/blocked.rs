@@ -37,27 +37,22 @@ impl Flows {
 
     /// Notes that each group for which jobs wait may be empty.
     pub fn note_all_emptied(&mut self) {
-        self.unsure = self
-            .of_group
-            .keys()
-            .next()
-            .map(|&first| (first, self.moment));
+        self.unsure = self.of_group.keys().next().copied();
     }
 
     pub(super) fn has_emptied(&self) -> bool {
         !self.emptied.is_empty() || self.unsure.is_some()
     }
 
-    /// The next group that may have become empty, and since when.
+    /// The next group that may have become empty, and since when; the default: since now.
     pub fn next_emptied(&mut self) -> Option<(GroupNumber, Moment)> {
         if let Some(first) = self.emptied.pop_first() {
             return Some(first);
         }
-        let (from, at) = self.unsure.take()?;
-        let mut left = self.of_group.range(from..).map(|(&group, _)| group);
-        let group = left.next()?;
-        self.unsure = left.next().map(|next| (next, at));
-        Some((group, at))
+        let mut left = self.of_group.range(self.unsure.take()?..);
+        let (&group, _) = left.next()?;
+        self.unsure = left.next().map(|(&next, _)| next);
+        Some((group, Moment::default()))
     }
 
     /// Notes that a job of this group stands somewhere: unless it is dead, the group is not empty.
