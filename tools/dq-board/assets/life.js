@@ -27,8 +27,11 @@ function moments(job, seen, now) {
   const failed = (what, then) => last?.ended !== job.failed && add(job.failed, `${what}${job.reason ? `: ${job.reason}` : ""}`, "bad", then);
   const again = job.failed !== null && !over && job.failed < (job.due ?? 0);
   if (again) failed("attempt failed", "waits {} for its next attempt");
+  // When it was first delivered is not known once it was delivered again, unless that is a retry or the history has all.
+  const isKnown = again || job.history.length + (job.started === null ? 0 : 1) >= job.attempts;
+  const taken = !isKnown ? "was delivered within {}" : job.state === "ready" ? "waits {} for a worker" : "late by {}";
   if (job.awaits !== null) add(job.due, `goes on ${job.due >= text.LAST ? "with" : "without"} the signal ${job.awaits}`, "coming", NOTHING);
-  else if (job.due !== null) add(job.due, "due", job.due > now ? "coming" : "", job.due > now ? NOTHING : job.state === "ready" ? "waits {} for a worker" : "late by {}");
+  else if (job.due !== null) add(job.due, "due", job.due > now ? "coming" : "", job.due > now ? NOTHING : taken);
   if (job.failed !== null && !over && !again) failed("attempt failed", "waits {} for its next attempt");
   if (job.started !== null) add(job.started, `delivered, ${attempt}${job.client === null ? "" : `, to ${job.client}`}`, "", job.state === "done" ? "ran for {}" : "runs for {}");
   if (job.state === "dead" && !failed("died", "")) add(job.failed, "died", "bad");

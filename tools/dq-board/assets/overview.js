@@ -93,6 +93,7 @@ export function overview(main) {
     const now = live.state.head.jobs[1];
     const long = known.filter(Boolean).length * PART_MS;
     const since = known.every(Boolean) ? "" : `In the ${text.millis(long)} that the board has seen: `;
+    if (live.unseen()) return put(told, live.unseen());
     put(told, !long ? "What was delivered is not known." : `${since}${text.jobs(sum(delivered))} delivered, ${text.full(sum(failed))} failed; ${text.full(Math.max(...ready, now))} ready at most, ${text.full(now)} now.${shifted}`);
     attribute(drawing, "aria-label", told.textContent);
   }

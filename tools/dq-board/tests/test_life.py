@@ -5,6 +5,7 @@ import json
 import os
 import re
 import tempfile
+import time
 import zoneinfo
 
 import redis
@@ -38,6 +39,23 @@ class Life(BoardTest):
         page.get_by_role("button", name="Run now").click()
         expect(page.get_by_role("dialog")).to_contain_text("signal becomes due at once, without its signal.")
         self.assertNotIn("years", page.locator("body").inner_text())
+        self.assertEqual(page.wrong, [])
+
+    def test_when_it_was_delivered_is_said_only_if_that_is_known(self):
+        server = self.server()
+        client = server.client
+        due = round(time.time() * 1000) - 26_000
+        for id in ["first", "again", "dead"]:
+            client.execute_command("DQ.ADD", "q", id, "x", "AT", due)
+        self.take(client, "first")
+        self.take(client, "dead")
+        client.execute_command("DQ.NACK", "q", "dead", "FATAL")
+        client.execute_command("DQ.POP", "q", "ID", "again", "TTR", 1)
+        wait_until("its lease has ended", lambda: client.execute_command("DQ.POP", "q", "ID", "again"))
+        page, board = self.window(), self.board(server)
+        for id, said in [("first", "late by 2"), ("again", "was delivered within 2"), ("dead", "was delivered within 2")]:
+            page.goto(board.url + f"job?queue=0:q&id={id}")
+            expect(page.locator(".life li").filter(has_text="due").first).to_contain_text(said)
         self.assertEqual(page.wrong, [])
 
     def test_times_to_the_millisecond_in_utc_too_and_a_signal_is_sent(self):

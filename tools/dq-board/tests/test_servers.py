@@ -107,11 +107,15 @@ class Servers(BoardTest):
         said = "1 job is ready; who asks for any is not seen on a replica"
         expect(page.locator(".needy li")).to_have_text(re.compile(rf"^q a job has been ready for \d+ years; {said}$"))
         self.assertIsNone(json.loads(ask(board.url + "api/scale?queue=q&per=1")[2])["attended"])
+        unseen = "What its master delivers is not seen on a replica."
+        expect(page.locator("main")).to_contain_text(unseen)
+        for tile in ["Delivered a second", "Waiting clients"]:
+            expect(page.locator("dl.tile").filter(has_text=tile).locator("dd").first).to_have_text("–")
         page.goto(board.url + "queue?queue=0:q")
         expect(page.locator(".why")).to_have_text(said)
         expect(page.locator("#server")).to_contain_text("replica, to look at only")
         expect(page.locator("#trouble")).to_be_hidden()
-        expect(page.get_by_text("What its master delivers is not seen on a replica.")).to_be_visible()
+        expect(page.get_by_text(unseen)).to_be_visible()
         expect(page.locator(".summary, .readout").first).to_contain_text("what was delivered is not known")
         expect(page.locator(".actions button")).to_have_count(0)
         master.stop()
