@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use redis::Value;
@@ -13,6 +13,7 @@ use crate::clock::Clock;
 use crate::cmd;
 use crate::report::seeds;
 use crate::rng::Rng;
+use crate::support::place::last_aof;
 use crate::support::{skipped, wait_until, Client, Reply, Server, PATIENCE};
 use crate::workload::builder;
 
@@ -43,16 +44,6 @@ impl Cuts {
         self.told += other.told;
         self.elsewhere += other.elsewhere;
     }
-}
-
-fn last_aof(folder: &Path) -> PathBuf {
-    let files = fs::read_dir(folder.join("appendonlydir")).expect("the folder of the AOF");
-    let files = files.map(|file| file.expect("a file").path());
-    let mut files: Vec<PathBuf> = files
-        .filter(|file| file.to_string_lossy().contains(".incr."))
-        .collect();
-    files.sort();
-    files.pop().expect("a file of increments")
 }
 
 #[track_caller]

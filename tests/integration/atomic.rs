@@ -26,7 +26,9 @@ fn every_command_in_a_transaction() {
         DQ.POP q ID b -> [ 'b' 'x' ? 1 ? ]
         DQ.ACK q b -> 1
         DQ.DEL q a -> 1
-        DQ.PURGE q ALL -> 0";
+        DQ.PURGE q ALL -> 0
+        DQ.MADD q 2 a 1 b 2 -> [ 'a' 'b' ]
+        DQ.MADD q 2 c 3 a 3 -> [ 'c' nil$ ]";
     p.run("MULTI");
     let mut expected = Vec::new();
     for (line, reply) in crate::probe::pairs(lines) {

@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use dq::queue::attr::Attrs;
 use dq::queue::codec::{begin, encode};
@@ -12,6 +12,7 @@ use dq::queue::job::Terms;
 
 use crate::scene::Lines;
 use crate::support::audit::{assert_faultless, judge, program};
+use crate::support::place::{copy_folder, last_aof};
 use crate::support::{skipped, wait_until, Builder, Client, Server, PATIENCE};
 use crate::traffic::Traffic;
 
@@ -208,17 +209,13 @@ fn removed(id: &[u8]) -> Effect<'_> {
 #[track_caller]
 fn plant(server: &Server, db: u32, queue: &[u8], effects: &[Effect<'_>]) -> String {
     let copy = server.folder().join("planted");
-    fs::create_dir_all(&copy).expect("a new folder");
-    for file in fs::read_dir(files(server)).expect("the folder of the AOF") {
-        let file = file.expect("a file").path();
-        fs::copy(&file, copy.join(file.file_name().expect("a name"))).expect("a copy");
-    }
+    copy_folder(&files(server), &copy.join("appendonlydir"));
     let mut bytes = Vec::new();
     begin(&mut bytes);
     effects.iter().for_each(|it| encode(it, &mut bytes));
     let mut file = fs::File::options()
         .append(true)
-        .open(last_of(&copy))
+        .open(last_aof(&copy))
         .expect("a file");
     for command in [
         &[b"SELECT", &*db.to_string().into_bytes()][..],
@@ -231,18 +228,14 @@ fn plant(server: &Server, db: u32, queue: &[u8], effects: &[Effect<'_>]) -> Stri
             file.write_all(b"\r\n").expect("written");
         }
     }
-    let output = judge(&program().expect("asked for"), &[], &copy);
+    let output = judge(
+        &program().expect("asked for"),
+        &[],
+        &copy.join("appendonlydir"),
+    );
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(1), "{text}");
     text
-}
-
-fn last_of(folder: &Path) -> PathBuf {
-    let files = fs::read_dir(folder).expect("a folder");
-    let mut files: Vec<PathBuf> = files.map(|file| file.expect("a file").path()).collect();
-    files.retain(|file| file.to_string_lossy().contains(".incr."));
-    files.sort();
-    files.pop().expect("a file of increments")
 }
 
 #[test]

@@ -1,24 +1,8 @@
 //! DQ.BPOP: its arguments and replies. How clients wait is tested elsewhere.
 
-use std::time::Duration;
-
 use crate::probe::{packed, show, Probe};
-use crate::support::{wait_until, Raw, Reply, PATIENCE};
-
-/// Sends DQ.BPOP from a client of its own, and waits until it is blocked.
-fn wait_for(p: &mut Probe, line: &str) -> Raw {
-    let waiting = |p: &mut Probe| {
-        p.server
-            .info("clients", "blocked_clients")
-            .parse::<u32>()
-            .expect("a number")
-    };
-    let before = waiting(p);
-    let mut raw = p.server.raw();
-    raw.send(&packed(line));
-    wait_until("the client waits", PATIENCE, || waiting(p) == before + 1);
-    raw
-}
+use crate::scene::Scene;
+use crate::support::{wait_until, PATIENCE};
 
 #[test]
 fn as_pop_where_one_is_ready() {
@@ -42,53 +26,6 @@ fn as_pop_where_one_is_ready() {
         .parse()
         .expect("a deadline");
     assert!(deadline * 1000 >= before + 700_000_000);
-}
-
-#[test]
-fn the_first_key_that_has_one() {
-    let mut p = Probe::start();
-    p.run("DQ.ADD two a x");
-    p.run("DQ.ADD three b x PRIORITY -9");
-    p.run("DQ.ADD one c x DELAY 1000000");
-    p.says("DQ.BPOP one two three 0", "[ 'two' 'a' 'x' ? 1 ? ]");
-    p.says("DQ.BPOP one two three 0", "[ 'three' 'b' 'x' ? 1 ? ]");
-    // Naming a key twice does no harm.
-    p.run("DQ.ADD two d x");
-    p.says("DQ.BPOP one one two two 0", "[ 'two' 'd' 'x' ? 1 ? ]");
-}
-
-#[test]
-fn nil_when_the_timeout_ends() {
-    let mut p = Probe::start();
-    for (line, ms) in [
-        ("DQ.BPOP q 0.05", 50),
-        ("DQ.BPOP a b c 0.02 COUNT 5 NOACK", 20),
-        ("DQ.BPOP q 0.001", 1),
-    ] {
-        let before = p.time_us();
-        p.says(line, "nil*");
-        assert!(p.time_us() >= before + ms * 1000, "{line}");
-    }
-    p.says3("DQ.BPOP q 0.01", "nil");
-    p.says3("DQ.BPOP q 0.01 COUNT 3", "nil");
-    p.says("EXISTS q", "0");
-    p.run("DQ.ADD q a x DELAY 100000");
-    p.unseen("DQ.BPOP q none 0.01", "nil*");
-    p.unseen("DQ.BPOP q none 0.01 COUNT 5 NOACK", "nil*");
-}
-
-#[test]
-fn waits_for_a_due() {
-    let mut p = Probe::start();
-    let mut raw = wait_for(&mut p, "DQ.BPOP q 0 COUNT 2 TTR 4000000");
-    p.run("DQ.ADD q a x DELAY 60");
-    let due = p.field_int("DQ.GET q a", "due") as u64;
-    let reply = raw.read();
-    assert!(p.time_ms() >= due);
-    assert!(
-        crate::probe::fits(&show(&reply), "[ 'q' [ [ 'a' 'x' ? 1 ? ] ] ]"),
-        "{reply:?}"
-    );
 }
 
 #[test]
@@ -119,25 +56,6 @@ fn its_options_are_read_from_the_end() {
         [ 'COUNT' 'a' 'x' ? 1 ? ]
         > DQ.BPOP q 5 0 COUNT 1
         [ '5' [ [ 'a' 'x' ? 1 ? ] ] ]",
-    );
-}
-
-#[test]
-fn getkeys() {
-    let mut p = Probe::start();
-    p.talk(
-        "> COMMAND GETKEYS DQ.BPOP a 0
-        [ 'a' ]
-        > COMMAND GETKEYS DQ.BPOP a b c 0 COUNT 5 NOACK TTR 7
-        [ 'a' ]
-        > COMMAND GETKEYS DQ.BPOP COUNT 5 0
-        [ 'COUNT' ]
-        > COMMAND GETKEYS DQ.BPOP a 0 count 5
-        [ 'a' ]
-        > COMMAND GETKEYS DQ.ADD q a x
-        [ 'q' ]
-        > COMMAND GETKEYS DQ.STATS q
-        [ 'q' ]",
     );
 }
 
@@ -243,62 +161,11 @@ fn waiting_clients_are_counted() {
     let mut p = Probe::start();
     p.run("DQ.CFGSET q");
     assert_eq!(p.field_int("DQ.STATS q", "waiting-clients"), 0);
-    let one = wait_for(&mut p, "DQ.BPOP q other q 0");
-    let _two = wait_for(&mut p, "DQ.BPOP q 0");
+    let one = p.server.waiting("DQ.BPOP q other q 0");
+    let _two = p.server.waiting("DQ.BPOP q 0");
     assert_eq!(p.field_int("DQ.STATS q", "waiting-clients"), 2);
     drop(one);
     wait_until("one has left", PATIENCE, || {
         p.field_int("DQ.STATS q", "waiting-clients") == 1
     });
-}
-
-#[test]
-fn an_emptied_key_goes_with_the_last_who_waits() {
-    let mut p = Probe::start();
-    for is_served in [true, false] {
-        p.run("DQ.ADD q a x DELAY 100000");
-        let mut waiting = Vec::new();
-        for _ in 0..3 {
-            let mut raw = p.server.raw();
-            let Reply::Integer(id) = raw.call(&[b"CLIENT", b"ID"]) else {
-                panic!()
-            };
-            raw.send(&packed("DQ.BPOP q 0 NOACK"));
-            waiting.push((id, raw));
-            let count = waiting.len() as i64;
-            wait_until("it waits", PATIENCE, || {
-                p.field_int("DQ.STATS q", "waiting-clients") == count
-            });
-        }
-        p.says("DQ.DEL q a", "1");
-        for (id, mut raw) in waiting {
-            p.says("EXISTS q", "1");
-            if is_served {
-                p.says("DQ.ADD q b x", "'b'");
-            } else {
-                p.until(&format!("CLIENT UNBLOCK {id}"), "1");
-            }
-            raw.read();
-        }
-        p.says("EXISTS q", "0");
-    }
-}
-
-#[test]
-fn deletion_leaves_waiters_waiting() {
-    let mut p = Probe::start();
-    p.run("DQ.CFGSET q TTR 5000");
-    let mut raw = wait_for(&mut p, "DQ.BPOP q 0");
-    for gone in ["DEL q", "FLUSHALL"] {
-        p.run(gone);
-        p.says("EXISTS q", "0");
-        assert_eq!(raw.try_read(Duration::from_millis(5)), None);
-        p.run("DQ.CFGSET q TTR 5000");
-    }
-    p.run("DEL q");
-    p.run("SET q string");
-    assert_eq!(raw.try_read(Duration::from_millis(5)), None);
-    p.run("DEL q");
-    p.run("DQ.ADD q a x");
-    assert!(show(&raw.read()).starts_with("[ 'q' 'a' "));
 }

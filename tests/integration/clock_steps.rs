@@ -256,25 +256,3 @@ fn ids_and_tokens_grow() {
         }
     }
 }
-
-#[test]
-fn tokens_grow_over_a_restart() {
-    let mut clock = Clock::new();
-    let mut server = clock.builder().aof().start();
-    let mut client = server.raw();
-    clock.step(HOUR);
-    client.run("DQ.ADD q a x AT 0");
-    client.begin("DQ.POP q");
-    let before = client.delivery();
-    client.says(
-        &format!("DQ.NACK q a TOKEN {} SILENT", before.token),
-        "'ready'",
-    );
-    server.stop();
-    clock.step(-2 * HOUR);
-    server.restart();
-    let mut client = server.raw();
-    client.begin("DQ.POP q");
-    let after = client.delivery();
-    assert!(token(&after) > token(&before), "{after:?} after {before:?}");
-}

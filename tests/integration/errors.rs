@@ -187,6 +187,8 @@ fn empty_and_not_there_are_never_errors() {
         DQ.LEN q DEAD -> 0
         DQ.FORECAST q FROM 0 TO 3 BUCKETS 3 -> [ 0 0 0 ]
         DQ.RESUME q -> +OK
+        DQ.RESUME q GROUP \"\" -> +OK
+        DQ.GROUPSET q g CLEAR -> +OK
         DQ.PURGE q ALL -> 0
         DQ.PURGE q DONE -> 0
         DQ.ADD q a x XX -> nil$
@@ -334,6 +336,7 @@ fn syntax_errors_say_what_was_expected() {
         ("DQ.POP q TTR", "a value is missing after TTR"),
         ("DQ.CFGSET q RATE 5", "a value is missing after RATE"),
         ("DQ.POP q COUNT 1 ID a", "COUNT and ID cannot be combined"),
+        ("DQ.GROUPSET q g CLEAR MAX 3", "CLEAR cannot be combined with other options"),
         (
             "DQ.ADD q a x AT 5 DELAY 6",
             "DELAY and AT cannot be combined",

@@ -62,6 +62,9 @@ const OF_READY_JOBS: &str = "
     DQ.POP q                               | [ 'a' 'y' ? 1 ? ] | dq.pop
     DQ.ACK q a                             | 1                 | dq.ready dq.ack
     DQ.KICK q IDS 1 a                      | 1                 | dq.ready
+    DQ.POP q ID a                          | [ 'a' 'y' ? 1 ? ] | dq.pop
+    DQ.ADD q a z NEXT                      | 'a'               |
+    DQ.NACK q a FATAL                      | 'dead'            | dq.nack dq.dead dq.add dq.ready
 ";
 
 #[test]

@@ -6,9 +6,7 @@ use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
 use dq::queue::effect::Effect;
-use dq::queue::instant::NEVER;
-use dq::queue::job::{Life, Place, INSTANT_MAX};
-use dq::queue::settings::{GroupSettings, Rate, WEIGHT_MAX};
+use dq::queue::job::{Life, Place};
 
 use crate::payloads::{dump, forged, is_well, repaired, restore, stored, wrapped};
 use crate::probe::show;
@@ -229,57 +227,6 @@ fn numbers_that_two_jobs_share_are_refused() {
     assert!(!is_taken(&same_death));
     assert!(is_taken(&same_seq[..1]));
     assert!(is_taken(&same_death[1..]));
-}
-
-/// What DQ.GROUPSET refuses, a dump cannot bring along.
-#[test]
-fn settings_of_groups_out_of_bounds_are_refused() {
-    let server = Server::start();
-    let mut client = server.raw();
-    let sound = GroupSettings {
-        weight: Some(WEIGHT_MAX),
-        max_reserved: Some(i64::MAX as u64),
-        rate: Some(Some(rate(u32::MAX, INSTANT_MAX))),
-        max_len: Some(0),
-        paused_until: INSTANT_MAX,
-    };
-    let with = |change: fn(&mut GroupSettings)| {
-        let mut own = sound;
-        change(&mut own);
-        own
-    };
-    let long = [b'g'; 257];
-    let cases = [
-        (&long[..256], sound, true),
-        (&long, sound, false),
-        (b"", sound, false),
-        (b"g", with(|it| it.weight = Some(0)), false),
-        (b"g", with(|it| it.weight = Some(WEIGHT_MAX + 1)), false),
-        (b"g", with(|it| it.max_reserved = Some(1 << 63)), false),
-        (b"g", with(|it| it.max_len = Some(u64::MAX)), false),
-        (b"g", with(|it| it.rate = Some(Some(rate(0, 5)))), false),
-        (b"g", with(|it| it.rate = Some(Some(rate(5, 0)))), false),
-        (
-            b"g",
-            with(|it| it.rate = Some(Some(rate(5, INSTANT_MAX + 1)))),
-            false,
-        ),
-        (b"g", with(|it| it.paused_until = INSTANT_MAX + 1), false),
-        (b"g", with(|it| it.paused_until = NEVER), true),
-        (b"g", with(|it| it.rate = Some(None)), true),
-    ];
-    for (name, own, is_taken) in cases {
-        let payload = forged(&mut client, &[Effect::Group { name, own }]);
-        let restored = show(&restore(&mut client, b"q", &payload));
-        assert_eq!(restored == "+OK", is_taken, "{own:?}: {restored}");
-        assert!(is_taken || restored.starts_with("-ERR "), "{restored}");
-        client.run("DEL q");
-    }
-    server.assert_no_crash();
-}
-
-fn rate(count: u32, window_ms: u64) -> Rate {
-    Rate { count, window_ms }
 }
 
 /// The server closes a connection on invalid input, and continues for all others.

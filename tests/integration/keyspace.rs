@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::probe::show;
+use crate::probe::{show, Probe};
 use crate::scene::{let_pass, now_ms, pair, Delivery, Dice, Lines, Scene};
 use crate::support::{wait_until, Raw, Reply, Server, PATIENCE};
 
@@ -489,4 +489,34 @@ fn a_flush_while_many_wait_and_much_is_armed() {
         server.wait_for_blocked(0);
     }
     server.assert_followed_by(&[&replica]);
+}
+
+#[test]
+fn tokens_grow_whatever_happens_to_the_queue() {
+    let mut p = Probe::start();
+    let mut last = 0;
+    let steps = [
+        "PING",
+        "DEL q",
+        "FLUSHALL",
+        "UNLINK q",
+        "DQ.PURGE q ALL",
+        "RENAME q q2",
+        "RENAME q2 q",
+        "COPY q2 q REPLACE",
+        "DEBUG RELOAD",
+        "SWAPDB 0 1",
+        "SWAPDB 0 1",
+    ];
+    for step in steps {
+        for i in 0..50 {
+            p.run(&format!("DQ.ADD q {i} x REPLACE TTR 100000"));
+            let token = p.pop_token(&format!("DQ.POP q ID {i}"));
+            assert!(token > last, "{token} after {last}, {step}");
+            last = token;
+        }
+        p.run("COPY q q2 REPLACE");
+        let reply = p.ask(step);
+        assert!(!reply.starts_with('-'), "{step}: {reply}");
+    }
 }

@@ -49,11 +49,12 @@ fn not_if_configured_or_paused() {
     let mut p = Probe::start();
     for keep in ["DQ.CFGSET q", "DQ.PAUSE q", "DQ.PAUSE q 1"] {
         for (fill, take) in BY_COMMANDS {
+            p.run(keep);
+            p.says("EXISTS q", "1");
+            p.run("DQ.RESUME q");
             for line in fill.split("; ") {
                 p.run(line);
             }
-            p.run(keep);
-            p.run("DQ.RESUME q");
             p.run(take);
             p.says(
                 "DQ.STATS q",
@@ -124,42 +125,6 @@ fn past_its_ttl_at_a_nack() {
     });
     p.wait_until_ms(expires);
     p.says("DQ.NACK q a SILENT", "nil$");
-    p.says("EXISTS q", "0");
-}
-
-#[test]
-fn dead_jobs_keep_it() {
-    let mut p = Probe::start();
-    p.run("DQ.ADD q a x");
-    p.run("DQ.POP q");
-    p.run("DQ.NACK q a FATAL");
-    p.talk(
-        "> EXISTS q
-        1
-        > DQ.LEN q
-        0
-        > DQ.KICK q COUNT 1
-        1
-        > DQ.POP q NOACK
-        [ 'a' 'x' nil$ 1 nil$ ]
-        > EXISTS q
-        0",
-    );
-}
-
-#[test]
-fn after_del_it_is_unconfigured() {
-    let mut p = Probe::start();
-    p.run("DQ.CFGSET q TTR 5 MAXLEN 1");
-    p.run("DQ.PAUSE q");
-    p.run("DEL q");
-    p.run("DQ.ADD q a x");
-    p.says("DQ.ADD q b x", "'b'");
-    p.says(
-        "DQ.POP q COUNT 5",
-        "[ [ 'a' 'x' ? 1 ? ] [ 'b' 'x' ? 1 ? ] ]",
-    );
-    p.says("DQ.ACK q a b", "2");
     p.says("EXISTS q", "0");
 }
 

@@ -1,7 +1,8 @@
 //! Many jobs in one command, and ids that read as its words; WITHDUE.
 
 use crate::probe::Probe;
-use crate::scene::Scene;
+use crate::scene::{Lines, Scene};
+use crate::support::Server;
 
 /// Reserves that many jobs of a queue `q`; ids and tokens as IDS wants them.
 fn reserved(p: &mut Probe, count: usize, options: &str) -> String {
@@ -273,4 +274,35 @@ fn withdue_tells_for_when_a_job_was_due() {
     p.run(&format!("DQ.ADD q f x AT {due}"));
     let reply = crate::probe::show(&raw.read());
     assert_eq!(reply, format!("[ 'q' 'f' 'x' nil$ 1 nil$ {due} ]"));
+}
+
+/// DQ.MADD raises one event, and serves each client that waits.
+#[test]
+fn added_together() {
+    let mut p = Probe::start();
+    p.run("DQ.CFGSET q");
+    let mut waiting = [(); 3].map(|()| p.server.waiting("DQ.BPOP q 0"));
+    p.run("DQ.MADD q 4 a 1 b 2 c 3 d 4");
+    let mut ids: Vec<String> = waiting.iter_mut().map(|it| it.delivery().id).collect();
+    ids.sort();
+    assert_eq!(ids, ["a", "b", "c"]);
+    p.says("DQ.LEN q READY", "1");
+    p.events();
+    p.raises("DQ.MADD q 2 e 1 f 2 DELAY 100000", "[ 'e' 'f' ]", "dq.add");
+    p.unseen("DQ.MADD q 1 e 1", "[ nil$ ]");
+}
+
+#[test]
+fn ten_thousand_added_are_one_record() {
+    let server = Server::builder().aof().start();
+    let mut client = server.raw();
+    let mut words: Vec<Vec<u8>> = vec![b"DQ.MADD".to_vec(), b"q".to_vec(), b"10000".to_vec()];
+    for number in 0..10_000 {
+        words.push(format!("job-{number}").into_bytes());
+        words.push(vec![b'x'; 100]);
+    }
+    let words: Vec<&[u8]> = words.iter().map(|word| &word[..]).collect();
+    client.call(&words);
+    client.says("DQ.LEN q", "10000");
+    assert_eq!(server.count_in_aof("DQ.APPLY"), 1);
 }

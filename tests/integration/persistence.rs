@@ -1,13 +1,15 @@
 //! What is on disk is what was in memory: RDB, AOF in all its forms, DUMP; and how servers continue from it.
 
-use std::fs::{self, OpenOptions};
+use std::collections::BTreeSet;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use dq::queue::effect::Effect;
 
 use crate::payloads::{forged, restore};
-use crate::probe::show;
+use crate::probe::{show, Probe};
 use crate::scene::{now_ms, Lines};
+use crate::support::place::last_aof;
 use crate::support::{
     poll, root, skipped, wait_until, Builder, Raw, Reply, Server, Version, PATIENCE,
 };
@@ -138,169 +140,6 @@ fn aof() {
     }
 }
 
-/// What was answered before SIGKILL exists afterwards, and works: leases end, waiting clients are served.
-#[test]
-fn killed_and_started_again() {
-    for preamble in ["yes", "no"] {
-        let mut server = Server::builder()
-            .aof()
-            .config("aof-use-rdb-preamble", preamble)
-            .start();
-        let mut client = server.raw();
-        fill(&mut client);
-        client.says("DQ.ADD q leased x ATTEMPTS 2", "'leased'");
-        client.begin("DQ.POP q TTR 700");
-        let lease = client.delivery();
-        client.says("DQ.ADD q comes x DELAY 700", "'comes'");
-        client.says("DQ.ADD q vanishes x DELAY 60000 TTL 700", "'vanishes'");
-        if preamble == "no" {
-            assert!(client.ask("BGREWRITEAOF").starts_with('+'));
-            wait_until("the AOF is rewritten", PATIENCE, || {
-                server.info("persistence", "aof_rewrite_in_progress") == "0"
-                    && server.info("persistence", "aof_base_size") != "0"
-            });
-        }
-        let digest_full = client.ask("DEBUG DIGEST-VALUE full empty paused");
-        let last = client.ask("DQ.ADD full * x");
-        client.says("DQ.DEL full none", "0");
-        let id = last.trim_matches('\'').to_owned();
-        client.says(&format!("DQ.DEL full {id}"), "1");
-        server.kill();
-        server.restart();
-        let mut client = server.raw();
-        assert_eq!(
-            client.ask("DEBUG DIGEST-VALUE full empty paused"),
-            digest_full
-        );
-        let mut one = server.raw();
-        let mut two = server.raw();
-        one.begin("DQ.BPOP q 0");
-        two.begin("DQ.BPOP q 0");
-        let mut got = [one.delivery(), two.delivery()];
-        assert!(now_ms() >= lease.deadline);
-        got.sort_by(|a, b| a.id.cmp(&b.id));
-        assert_eq!(
-            (got[0].id.as_str(), got[1].id.as_str()),
-            ("comes", "leased")
-        );
-        assert_eq!(got[1].attempts, 2);
-        let number = |token: &str| token.parse::<u64>().expect("a token");
-        assert!(number(&got[1].token) > number(&lease.token));
-        client.says(&format!("DQ.ACK q WITHTOKENS leased {}", lease.token), "0");
-        wait_until("a TTL is past", PATIENCE, || {
-            client.ask("DQ.GET q vanishes") == "nil$"
-        });
-        // Empty queues that nobody keeps are gone, the others are there.
-        client.says("EXISTS full empty paused", "3");
-        client.says("DQ.ACK q leased comes", "2");
-        client.says("EXISTS q", "0");
-    }
-}
-
-/// A server killed at any moment has everything that was answered.
-#[test]
-fn killed_in_the_midst() {
-    let mut server = Server::builder().aof().start();
-    for round in 0..3 {
-        let mut client = server.raw();
-        let mut told = Vec::new();
-        let mut consumer = server.raw();
-        consumer.begin("DQ.BPOP q 0 TTR 20");
-        for number in 0..150 {
-            client.says(
-                &format!("DQ.ADD q {round}-{number} x DELAY {}", number % 30),
-                &format!("'{round}-{number}'"),
-            );
-            told.push(format!("{round}-{number}"));
-            if consumer
-                .try_read(std::time::Duration::from_micros(10))
-                .is_some()
-            {
-                consumer.begin("DQ.BPOP q 0 TTR 20");
-            }
-        }
-        server.kill();
-        server.restart();
-        let mut client = server.raw();
-        let mut left: std::collections::HashSet<String> = told.into_iter().collect();
-        while !left.is_empty() {
-            client.begin("DQ.BPOP q 5");
-            let job = client.delivery();
-            assert!(left.remove(&job.id), "{} twice, or never added", job.id);
-            client.says(
-                &format!("DQ.ACK q WITHTOKENS {} {}", job.id, job.token),
-                "1",
-            );
-        }
-        client.says("DQ.LEN q", "0");
-    }
-}
-
-pub fn last_aof(folder: &Path) -> PathBuf {
-    let files = fs::read_dir(folder.join("appendonlydir")).expect("the folder of the AOF");
-    let mut files: Vec<PathBuf> = files
-        .map(|file| file.expect("a file").path())
-        .filter(|path| path.to_string_lossy().contains(".incr."))
-        .collect();
-    files.sort();
-    files.pop().expect("a file of increments")
-}
-
-/// A crash may leave half a command, or half a transaction, at the end.
-#[test]
-fn a_truncated_tail() {
-    let mut server = Server::builder().aof().start();
-    let mut client = server.raw();
-    for number in 0..20 {
-        client.run(&format!("DQ.ADD q {number} x"));
-    }
-    client.run("DQ.BPOP q none 0 COUNT 3 TTR 600000");
-    client.begin("MULTI");
-    client.begin("DQ.ADD q in-multi x");
-    client.begin("DQ.POP q COUNT 5 TTR 600000");
-    client.begin("EXEC");
-    (0..4).for_each(|_| drop(client.read()));
-    server.kill();
-    let length = fs::metadata(last_aof(server.folder()))
-        .expect("a file")
-        .len();
-    for cut in [1, 2, 7, 30, 60, 100, 150, 200, 300, 400, 600] {
-        let copy = Server::builder().aof().config("replicaof", "127.0.0.1 1");
-        let folder = server.folder().join("cut");
-        let _ = fs::remove_dir_all(&folder);
-        fs::create_dir_all(folder.join("appendonlydir")).expect("a folder");
-        for file in fs::read_dir(server.folder().join("appendonlydir")).expect("a folder") {
-            let file = file.expect("a file").path();
-            let name = file.file_name().expect("a name").to_owned();
-            fs::copy(&file, folder.join("appendonlydir").join(name)).expect("a copy");
-        }
-        let file = OpenOptions::new()
-            .write(true)
-            .open(last_aof(&folder))
-            .expect("a file");
-        file.set_len(length - cut).expect("cut");
-        drop(file);
-        let copy = copy.with_files_of(&folder).start();
-        let mut client = copy.raw();
-        let length = client.int("DQ.LEN q");
-        assert!(
-            (1..=21).contains(&length),
-            "{length} jobs after a cut of {cut}"
-        );
-        let in_multi = client.ask("DQ.GET q in-multi") != "nil$";
-        let reserved = client.int("DQ.LEN q RESERVED");
-        assert!(
-            in_multi || reserved <= 3,
-            "half a transaction after a cut of {cut}"
-        );
-        copy.promote();
-        client.says("DQ.ADD q after x REPLACE", "'after'");
-        copy.assert_no_crash();
-    }
-    server.restart();
-    server.raw().says("DQ.LEN q RESERVED", "8");
-}
-
 #[test]
 fn dump_restore_and_copy_are_equal() {
     let server = Server::start();
@@ -365,40 +204,66 @@ fn dump_restore_and_copy_are_equal() {
         );
         there.says("DEL copy again", "2");
     }
-    // Two queues that differ in one thing have two digests.
-    client.says("CLIENT UNPAUSE", "+OK");
-    client.says("SELECT 5", "+OK");
-    let pairs = [
-        ("DQ.ADD k a x AT 5", "DQ.ADD k a x AT 6"),
-        ("DQ.ADD k a x AT 5", "DQ.ADD k a x AT 5 PRIORITY 1"),
-        ("DQ.ADD k a x AT 5", "DQ.ADD k a y AT 5"),
-        ("DQ.ADD k a x AT 5", "DQ.ADD k b x AT 5"),
-        ("DQ.ADD k a x AT 5", "DQ.ADD k a x AT 5 TTR 1"),
-        ("DQ.ADD k a x AT 5", "DQ.ADD k a x AT 5 ATTEMPTS 1"),
-        ("DQ.ADD k a x AT 5", "DQ.ADD k a x AT 5 BACKOFF 1 1"),
-        ("DQ.ADD k a x AT 5", "DQ.ADD k a x AT 5 TTL 100000"),
-        ("DQ.ADD k a x AT 5", "DQ.ADD k a x AT 5|DQ.CFGSET k"),
-        ("DQ.CFGSET k", "DQ.CFGSET k MAXLEN 1"),
-        ("DQ.CFGSET k", "DQ.PAUSE k"),
-        (
-            "DQ.ADD k a x AT 5|DQ.ADD k b x AT 5",
-            "DQ.ADD k b x AT 5|DQ.ADD k a x AT 5",
-        ),
-        // Tokens differ.
-        ("DQ.ADD k a x AT 5|DQ.POP k", "DQ.ADD k a x AT 5|DQ.POP k"),
-        (
-            "DQ.CFGSET k DEDUPE 900000",
-            "DQ.CFGSET k DEDUPE 900000|DQ.ADD k a x|DQ.POP k NOACK",
-        ),
+}
+
+/// Two queues that differ in one thing have two digests; how they came about is none.
+#[test]
+fn digests_tell_queues_apart() {
+    let mut p = Probe::start();
+    let options = [
+        "AT 1000",
+        "AT 1001",
+        "AT 1000 PRIORITY 1",
+        "AT 1000 TTR 5",
+        "AT 1000 ATTEMPTS 1",
+        "AT 1000 BACKOFF 1 5",
+        "AT 1000 BACKOFF 2 5 5",
+        "AT 1000 TTL 100000",
+        "AT 1000 GROUP g",
+        "AT 1000 KEEP 5",
+        "AT 1000 COST 2",
+        "AT 1000 LABEL l",
+        "AT 1000 EVERY 60000",
     ];
-    for (one, other) in pairs {
-        let mut digest = |lines: &str| {
-            client.run("DEL k");
-            lines.split('|').for_each(|line| drop(client.run(line)));
-            client.ask("DEBUG DIGEST-VALUE k")
-        };
-        assert_ne!(digest(one), digest(other), "{one} and {other}");
+    let mut digests = BTreeSet::new();
+    for option in options {
+        p.run(&format!("DQ.ADD q a x {option} REPLACE"));
+        assert!(digests.insert(p.server.digest()), "{option}");
     }
+    for line in [
+        "DQ.ADD q a y AT 1000 REPLACE",
+        "DQ.CFGSET q",
+        "DQ.CFGSET q MAXLEN 5",
+        "DQ.PAUSE q",
+        "DQ.PAUSE q 100000",
+        "DQ.RESUME q",
+        "DQ.POP q TTR 100000",
+        "DQ.TOUCH q a TTR 200000",
+        "DQ.NACK q a DELAY 100000",
+        "DQ.RESCHEDULE q AT 1000 a",
+        "DQ.POP q",
+        "DQ.NACK q a FATAL",
+        "DQ.KICK q COUNT 1",
+        "DQ.CFGSET q DEDUPE 100000",
+        "DQ.POP q NOACK",
+        "DQ.DEL q a",
+    ] {
+        p.run(line);
+        let new = digests.insert(p.server.digest());
+        // RESUME leads back to what was there before the PAUSE.
+        assert!(new || line == "DQ.RESUME q", "{line}");
+    }
+    // The order is data.
+    let digest = |p: &mut Probe, lines: &[&str]| {
+        p.run("DEL q");
+        lines.iter().for_each(|line| drop(p.run(line)));
+        p.server.digest()
+    };
+    let (a, b) = ("DQ.ADD q a x AT 1000", "DQ.ADD q b x AT 1000");
+    let ab = digest(&mut p, &[a, b]);
+    assert_ne!(digest(&mut p, &[b, a]), ab);
+    assert_eq!(digest(&mut p, &[b, a, "DQ.ADD q b x AT 1000 XX"]), ab);
+    assert_eq!(digest(&mut p, &["DQ.ADD q c x", a, b, "DQ.DEL q c"]), ab);
 }
 
 /// Servers besides the one under test, to read what one of them writes.

@@ -394,13 +394,6 @@ impl Probe {
         );
         assert!(self.watch_is_touched(), "{line} touches no WATCH");
     }
-
-    #[track_caller]
-    pub fn all_seen(&mut self, lines: &str) {
-        for (line, expected) in pairs(lines) {
-            self.seen(line, expected);
-        }
-    }
 }
 
 /// `command -> reply`, a line each.

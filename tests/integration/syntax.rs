@@ -263,6 +263,13 @@ fn every_setting_in_any_order_and_case() {
 fn settings() {
     let mut p = Probe::start();
     p.run("DQ.CFGSET q TTR 5000");
+    for (command, name) in [
+        ("DQ.PAUSE KEY 5", "dq.pause"),
+        ("DQ.RESUME KEY", "dq.resume"),
+    ] {
+        let error = format!("-ERR wrong number of arguments for '{name}' command");
+        refused(&mut p, command, "5", &error);
+    }
     for word in [
         "TTR",
         "ATTEMPTS",
@@ -552,6 +559,8 @@ fn values_may_read_like_words() {
         > DQ.RESCHEDULE q PRIORITY 1 DELAY 3
         2",
     );
+    p.run("DQ.MADD q 2 last x UNRESERVED x");
+    p.says("DQ.DEL q last UNRESERVED", "2");
 }
 
 /// Ids and payloads are any bytes. Where a command names no job, an id of a wrong length is one that is not there.
@@ -595,6 +604,7 @@ fn ids() {
             DQ.ACK q WITHTOKENS {id} 5 -> 0
             DQ.NACK q {id} -> nil$
             DQ.TOUCH q {id} -> nil$
+            DQ.GROUPGET q {id} -> nil$
             DQ.RESCHEDULE q DELAY 5 {id} -> 0
             DQ.KICK q IDS 1 {id} -> 0"
         ));

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::probe::show;
+use crate::probe::{show, Probe};
 use crate::scene::{let_pass, now_ms, pair, Delivery, Lines, Scene};
 use crate::support::{cluster::Cluster, raw, wait_until, Raw, Reply, Server, PATIENCE};
 
@@ -52,6 +52,44 @@ fn an_idle_server_does_not_wake_for_its_queues() {
     let fires = server.number("dq", "dq_timer_fires_total");
     let_pass(Duration::from_millis(1200));
     assert!(server.number("dq", "dq_timer_fires_total") <= fires + 1);
+}
+
+/// No client and no timer is woken before something fits.
+#[test]
+fn a_costly_job_costs_no_time_while_it_waits() {
+    let server = Server::start();
+    let mut client = server.raw();
+    client.run("DQ.CFGSET q RATE 3 600000 GROUPRATE 2 600000");
+    for (id, group) in [("a", "g"), ("b", "g"), ("c", "h"), ("d", "h")] {
+        client.run(&format!("DQ.ADD q {id} x GROUP {group} COST 2"));
+    }
+    client.run("DQ.POP q");
+    let mut waits = server.raw();
+    waits.begin("DQ.BPOP q 0.5");
+    let fires = || server.number("dq", "dq_timer_fires_total");
+    let before = fires();
+    assert_eq!(waits.reply(), "nil*");
+    let fired = fires() - before;
+    assert!(fired <= 4, "{fired} fires");
+}
+
+#[test]
+fn delays_count_from_the_next_full_millisecond() {
+    let mut p = Probe::start();
+    for i in 0..50 {
+        let before = p.time_us();
+        p.run(&format!("DQ.ADD q {i} x DELAY 100000 TTL 200000"));
+        let after = p.time_us();
+        let get = format!("DQ.GET q {i}");
+        let due = p.field_int(&get, "due") as u64;
+        let expires = p.field_int(&get, "expires") as u64;
+        assert!(
+            due * 1000 >= before + 100_000_000,
+            "a delay is never shorter"
+        );
+        assert!(due * 1000 < after + 100_001_000, "nor a millisecond longer");
+        assert_eq!(expires, due + 100_000);
+    }
 }
 
 /// The payload contains the job's due time: no delivery may be earlier.

@@ -1,7 +1,7 @@
 //! What DQ.STATS and INFO dq count.
 
 use crate::probe::{plain, Probe};
-use crate::support::{skipped, Reply};
+use crate::support::Reply;
 
 const TOTALS: [&str; 8] = [
     "added",
@@ -29,136 +29,6 @@ fn start() -> Probe {
     let mut p = Probe::start();
     p.run("DQ.CFGSET q");
     p
-}
-
-#[test]
-fn of_commands() {
-    let cases: [(&[&str], &str); 16] = [
-        (&["DQ.ADD q a x"], "added=1"),
-        (
-            &["DQ.ADD q a x", "DQ.ADD q a x", "DQ.ADD q b x XX"],
-            "added=1",
-        ),
-        (
-            &["DQ.ADD q a x", "DQ.ADD q a x REPLACE"],
-            "added=2 deleted=1",
-        ),
-        (&["DQ.ADD q a x", "DQ.ADD q a x XX"], "added=2 deleted=1"),
-        (&["DQ.ADD q a x", "DQ.POP q"], "added=1 delivered=1"),
-        (&["DQ.ADD q a x", "DQ.POP q NOACK"], "added=1 delivered=1"),
-        (&["DQ.ADD q a x", "DQ.BPOP q 0"], "added=1 delivered=1"),
-        (
-            &["DQ.ADD q a x", "DQ.POP q", "DQ.ACK q a b"],
-            "added=1 delivered=1 acked=1",
-        ),
-        (
-            &["DQ.ADD q a x", "DQ.POP q", "DQ.NACK q a", "DQ.NACK q a"],
-            "added=1 delivered=1 nacked=1",
-        ),
-        (
-            &["DQ.ADD q a x", "DQ.POP q", "DQ.NACK q a SILENT"],
-            "added=1 delivered=1 nacked=1",
-        ),
-        (
-            &["DQ.ADD q a x", "DQ.POP q", "DQ.NACK q a FATAL"],
-            "added=1 delivered=1 nacked=1 died=1",
-        ),
-        (
-            &[
-                "DQ.ADD q a x",
-                "DQ.POP q",
-                "DQ.NACK q a FATAL",
-                "DQ.ADD q a y",
-            ],
-            "added=2 delivered=1 nacked=1 died=1 deleted=1",
-        ),
-        (
-            &["DQ.ADD q a x", "DQ.ADD q b x", "DQ.DEL q a b c"],
-            "added=2 deleted=2",
-        ),
-        (
-            &[
-                "DQ.ADD q a x",
-                "DQ.ADD q b x DELAY 100000",
-                "DQ.PURGE q ALL",
-            ],
-            "added=2 deleted=2",
-        ),
-        (
-            &["DQ.ADD q a x", "DQ.RESCHEDULE q DELAY 5 a", "DQ.PAUSE q"],
-            "added=1",
-        ),
-        (
-            &["DQ.POP q", "DQ.ACK q a", "DQ.DEL q a", "DQ.KICK q COUNT 5"],
-            "",
-        ),
-    ];
-    for (lines, expected) in cases {
-        let mut p = start();
-        lines.iter().for_each(|line| drop(p.run(line)));
-        assert_eq!(totals(&mut p, "q"), expected, "{lines:?}");
-    }
-}
-
-#[test]
-fn of_time() {
-    // Before which of the job's instants all commands must have been sent.
-    let cases: [(&str, &[&str], &str, &str); 4] = [
-        (
-            "deadline",
-            &["DQ.ADD q a x TTR MS", "DQ.POP q"],
-            "timed-out",
-            "added=1 delivered=1 timed-out=1",
-        ),
-        (
-            "deadline",
-            &["DQ.ADD q a x TTR MS ATTEMPTS 1", "DQ.POP q"],
-            "died",
-            "added=1 delivered=1 timed-out=1 died=1",
-        ),
-        (
-            "expires",
-            &["DQ.ADD q a x TTL MS"],
-            "expired",
-            "added=1 expired=1",
-        ),
-        (
-            "expires",
-            &[
-                "DQ.ADD q a x TTR 10000 TTL MS",
-                "DQ.POP q",
-                "DQ.TOUCH q a TTR MS",
-            ],
-            "expired",
-            "added=1 delivered=1 timed-out=1 expired=1",
-        ),
-    ];
-    for (name, lines, last, expected) in cases {
-        let mut p = start();
-        p.in_time(name, 10, |p, ms| {
-            p.run("DQ.CFGSET q");
-            let line = |line: &&str| drop(p.run(&line.replace("MS", &ms.to_string())));
-            lines.iter().for_each(line);
-        });
-        let waiting = || p.field_int("DQ.STATS q", last) == 1;
-        crate::support::wait_until(last, crate::support::PATIENCE, waiting);
-        assert_eq!(totals(&mut p, "q"), expected, "{lines:?}");
-    }
-}
-
-#[test]
-fn deadlen_deletes() {
-    let mut p = start();
-    p.run("DQ.CFGSET q DEADLEN 1");
-    for id in ["a", "b"] {
-        p.run(&format!("DQ.ADD q {id} x"));
-        p.run("DQ.POP q");
-        p.run(&format!("DQ.NACK q {id} FATAL"));
-    }
-    assert_eq!(
-        totals(&mut p, "q"),
-        "added=2 delivered=2 nacked=2 died=2 deleted=1"
-    );
 }
 
 #[test]
@@ -224,9 +94,6 @@ fn info_field(p: &mut Probe, name: &str) -> u64 {
 #[test]
 fn info_over_all_queues() {
     let mut p = Probe::start();
-    if info(&mut p).is_empty() {
-        return skipped("this module has no INFO dq yet");
-    }
     let names = [
         "dq_queues",
         "dq_jobs_delayed",
@@ -293,39 +160,5 @@ fn info_over_all_queues() {
     ];
     for name in jobs {
         assert_eq!(info_field(&mut p, name), 0, "{name}");
-    }
-}
-
-/// However a queue comes and goes, the sums over all queues are right.
-#[test]
-fn info_follows_the_queues() {
-    let mut p = Probe::start();
-    if info(&mut p).is_empty() {
-        return skipped("this module has no INFO dq yet");
-    }
-    let fill = ["DQ.ADD q a x", "DQ.ADD q b x DELAY 100000", "DQ.POP q"];
-    let cases = [
-        ("PING", 1, 1),
-        ("COPY q q2", 2, 2),
-        ("RENAME q2 q3", 2, 2),
-        ("COPY q q3 REPLACE", 2, 2),
-        ("MOVE q3 4", 2, 2),
-        ("SWAPDB 0 4", 2, 2),
-        ("SWAPDB 0 4", 2, 2),
-        ("DEBUG RELOAD", 2, 2),
-        ("DEL q", 1, 1),
-        ("FLUSHDB ASYNC", 1, 1),
-        ("FLUSHALL ASYNC", 0, 0),
-    ];
-    fill.iter().for_each(|line| drop(p.run(line)));
-    for (line, queues, delayed) in cases {
-        let reply = p.ask(line);
-        assert!(!reply.starts_with('-'), "{line} -> {reply}");
-        let expected = [queues, delayed, delayed];
-        let fields = ["dq_queues", "dq_jobs_delayed", "dq_jobs_reserved"];
-        // Without keyspace events the timer looks for a queue under its new name.
-        crate::support::wait_until(line, crate::support::PATIENCE, || {
-            fields.map(|field| info_field(&mut p, field)) == expected
-        });
     }
 }

@@ -16,9 +16,9 @@ use dq::queue::recurring::rule::{Next, Pattern, Rule};
 use dq::queue::settings::{DoneLimits, GroupSettings, Rate, Settings};
 
 use crate::payloads::{encoded, forged, is_well, restore, TERMS};
-use crate::persistence::last_aof;
 use crate::probe::show;
 use crate::scene::{pair, Dice, Lines, Scene};
+use crate::support::place::last_aof;
 use crate::support::{raw, Server};
 
 fn added(id: &[u8]) -> Effect<'_> {

@@ -85,19 +85,6 @@ fn keys_are_looked_at_in_their_order() {
     assert!(nil(&client.read()));
 }
 
-#[test]
-fn what_comes_to_lie_on_the_name_wakes_nobody() {
-    let server = Server::start();
-    let mut client = server.raw();
-    let mut waiting = server.waiting("DQ.BPOP q 0");
-    client.says("SET q x", "+OK");
-    client.says("RPUSH l x", "1");
-    client.says("RENAME l q", "+OK");
-    client.says("DEL q", "1");
-    client.says("DQ.ADD q b x", "'b'");
-    assert_eq!(waiting.delivery().id, "b");
-}
-
 /// Guards against the server's own timeouts, whose precision is that of its 10 Hz cron.
 #[test]
 fn timeouts_are_punctual() {

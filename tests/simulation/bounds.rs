@@ -403,6 +403,10 @@ fn floors_pauses_and_memories_end_where_there_is_room_to_go_on() {
             }))
         })
     });
+    for (count, window_ms) in [(0, 5), (5, 0)] {
+        let rate = Some(Some(Rate { count, window_ms }));
+        assert!(!takes(&own(|own| own.rate = rate)));
+    }
     is_bounded_by(1000, |n| own(|own| own.weight = Some(n as u32)));
     assert!(!takes(&own(|own| own.weight = Some(0))));
     is_bounded_by(INSTANT_MAX, |n| own(|own| own.paused_until = n));

@@ -73,6 +73,14 @@ pub fn copy_folder(from: &Path, to: &Path) {
     }
 }
 
+/// The last file of increments of the AOF that a server has in this folder.
+pub fn last_aof(folder: &Path) -> PathBuf {
+    let files = fs::read_dir(folder.join("appendonlydir")).expect("the folder of the AOF");
+    let files = files.map(|file| file.expect("a file").path());
+    let increments = files.filter(|file| file.to_string_lossy().contains(".incr."));
+    increments.max().expect("a file of increments")
+}
+
 /// Compiles a library to be loaded before the C library.
 #[track_caller]
 pub fn preloaded(source: &str, folder: &Path) -> PathBuf {
