@@ -12,6 +12,7 @@ use super::position::Position;
 use super::rate::RateWindow;
 use super::store::NewJob;
 use super::Queue;
+use crate::queue::after::{Link, Moment, OnDead};
 use crate::queue::effect::{Came, Change, Effect, Forgotten, How, FOREVER};
 use crate::queue::error::QueueError;
 use crate::queue::job::{Handle, SEQ_MAX, TOKEN_MAX};
@@ -83,12 +84,7 @@ impl Queue {
                 of_group,
                 latest,
                 ref links,
-            } => {
-                let record = (on_dead, is_timed, of_group, latest);
-                let limits = &self.settings.group_limits;
-                self.parts
-                    .restore_links(&self.jobs, id, record, (links, limits))
-            }
+            } => self.apply_links(id, (on_dead, is_timed, of_group, latest), links),
             Effect::Configured(ref settings) => self.apply_configured(settings),
             Effect::Group { name, own } => self.apply_group(name, own),
             Effect::Paused { until } => self.apply_paused(until),
@@ -101,6 +97,17 @@ impl Queue {
             // The key is carried off, and the number raised, by who applies them.
             Effect::Dropped | Effect::Minted { .. } => Ok(()),
         }
+    }
+
+    fn apply_links(
+        &mut self,
+        id: &[u8],
+        record: (OnDead, bool, bool, Moment),
+        links: &[Link<'_>],
+    ) -> Result<(), QueueError> {
+        let limits = &self.settings.group_limits;
+        self.parts
+            .restore_links(&self.jobs, id, record, (links, limits))
     }
 
     /// Finishes what a snapshot left to do, if this effect needs it.
