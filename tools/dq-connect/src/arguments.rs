@@ -174,7 +174,7 @@ pub fn password_of_environment() -> Option<String> {
     secret::variable("REDISCLI_AUTH")
 }
 
-fn port(text: &str) -> Result<u16, String> {
+pub fn port(text: &str) -> Result<u16, String> {
     let number = text.parse().ok().filter(|&port| port > 0);
     number.ok_or("not a port number from 1 to 65535".to_owned())
 }

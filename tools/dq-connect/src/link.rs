@@ -111,7 +111,7 @@ pub fn told(error: &RedisError, patience: Duration) -> String {
         return WRONG_LOGIN.to_owned();
     }
     if error.is_connection_refusal() {
-        return "no server is there".to_owned();
+        return "no server is there: start one (dq dev), or name another".to_owned();
     }
     match (error.code(), error.detail()) {
         (Some(code), Some(detail)) => format!("{code} {detail}"),

@@ -16,6 +16,8 @@ use signal_hook::iterator::Signals;
 const IS_READY: &str = "Ready to accept connections";
 /// What the module says of data that it must not load.
 const IS_NEWER: &str = "written by a newer version of the module";
+/// What a server says of files of a newer one, or of the other family's; its last words would be how to cut them off.
+const IS_OF_NEWER_SERVER: &str = "Can't handle RDB format version";
 const IS_TAKEN: &str = "Address already in use";
 
 enum Event {
@@ -68,7 +70,7 @@ impl Running {
 
     /// Waits until it has loaded its data and listens.
     pub fn until_ready(&self, mut show: impl FnMut(&str)) -> Result<(), Over> {
-        let (mut is_asked, mut is_newer, mut is_taken) = (false, false, false);
+        let (mut is_asked, mut is_taken, mut newer) = (false, false, None);
         let mut last = String::new();
         for event in &self.events {
             match event {
@@ -77,7 +79,14 @@ impl Running {
                     if line.contains(IS_READY) {
                         return Ok(());
                     }
-                    is_newer |= line.contains(IS_NEWER);
+                    if line.contains(IS_NEWER) {
+                        newer = Some("version of dq, and nothing of it was changed: start it with that version");
+                    } else if line.contains(IS_OF_NEWER_SERVER) {
+                        newer = Some(
+                            "server, and nothing of it was changed: name that one, --server PROGRAM (dq dev --which \
+                             prints where the one in this program is)",
+                        );
+                    }
                     is_taken |= line.contains(IS_TAKEN);
                     last = line;
                 }
@@ -87,14 +96,11 @@ impl Running {
                 }
                 Event::Over(_) if is_asked => return Err(Over::Asked),
                 Event::Over(_) if is_taken => return Err(Over::PortTaken),
-                Event::Over(_) if is_newer => {
-                    let why = "the data was written by a newer version of dq, and nothing of it was changed: \
-                               start it with that version";
-                    return Err(Over::Failed(why.to_owned()));
-                }
                 Event::Over(status) => {
-                    let why = format!("the server did not start ({status}): {}", message(&last));
-                    return Err(Over::Failed(why));
+                    return Err(Over::Failed(match newer {
+                        Some(than) => format!("the data was written by a newer {than}"),
+                        None => format!("the server did not start ({status}): {}", message(&last)),
+                    }))
                 }
             }
         }

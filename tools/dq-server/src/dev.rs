@@ -23,7 +23,7 @@ const LOG: &str = "server.log";
 #[derive(clap::Args)]
 pub struct Args {
     /// The port on 127.0.0.1; by default the first free one from 6379 on
-    #[arg(short = 'p', long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(short = 'p', long, value_name = "PORT", value_parser = dq_connect::arguments::port)]
     port: Option<u16>,
     /// Where the data is kept
     #[arg(long, value_name = "FOLDER", default_value = "dq-data")]
@@ -100,7 +100,11 @@ fn start(
         ) {
             (Ok(()), _) => return Ok(Some((port, server))),
             (Err(Over::Asked), _) => return Ok(None),
-            (Err(Over::Failed(why)), _) => return Err(why),
+            (Err(Over::Failed(why)), _) if args.ephemeral => return Err(why),
+            (Err(Over::Failed(why)), _) => {
+                let log = folder.path.join(LOG);
+                return Err(format!("{why}; its log is {}", log.display()));
+            }
             // Another program was faster.
             (Err(Over::PortTaken), Some(next)) if args.port.is_none() => from = next,
             (Err(Over::PortTaken), _) => {
@@ -205,8 +209,12 @@ fn greet(args: &Args, found: &Found, port: u16, board: Option<&Board>) {
     println!("\nCtrl-C ends it.{}", hints(&url, port));
 }
 
-/// Three lines to paste for each language.
+/// Three lines to paste for each language; in a shell with this program, as there may be no other.
 fn hints(url: &str, port: u16) -> String {
     let hints = include_str!("hints.txt");
-    hints.replace("URL", url).replace("PORT", &port.to_string())
+    let program = env::args_os().next().unwrap_or_else(|| "dq".into());
+    hints
+        .replace("URL", url)
+        .replace("PORT", &port.to_string())
+        .replace("PROGRAM", &program.to_string_lossy())
 }

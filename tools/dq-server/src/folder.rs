@@ -18,12 +18,12 @@ pub struct Folder {
 impl Folder {
     pub fn take(path: &Path) -> Result<Folder, String> {
         let shown = path.display();
-        fs::create_dir_all(path)
-            .map_err(|error| format!("{shown}: {error}; another folder: --dir FOLDER"))?;
+        let not = |error| format!("{shown}: {error}; another folder: --dir FOLDER");
+        fs::create_dir_all(path).map_err(not)?;
         let file = path.join("dq.lock");
         let mut options = OpenOptions::new();
         let lock = options.read(true).append(true).create(true).open(&file);
-        let mut lock = lock.map_err(|error| format!("{}: {error}", file.display()))?;
+        let mut lock = lock.map_err(not)?;
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
             let mut holder = String::new();
             // Who it was is a courtesy.
@@ -33,9 +33,7 @@ impl Folder {
                 holder.trim()
             ));
         }
-        let path = path
-            .canonicalize()
-            .map_err(|error| format!("{shown}: {error}"))?;
+        let path = path.canonicalize().map_err(not)?;
         Ok(Folder {
             path,
             lock,
@@ -91,10 +89,16 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let file = parent.path().join("file");
         fs::write(&file, "").unwrap();
-        let error = Folder::take(&file.join("data")).err().unwrap();
-        assert!(
-            error.contains("file/data: ") && error.contains("--dir"),
-            "{error}"
-        );
+        // One in which nothing can be written, whoever tries.
+        let full = parent.path().join("full");
+        fs::create_dir_all(full.join("dq.lock")).unwrap();
+        for folder in [file.join("data"), full] {
+            let error = Folder::take(&folder).err().unwrap();
+            let named = format!("{}: ", folder.display());
+            assert!(
+                error.starts_with(&named) && error.contains("--dir"),
+                "{error}"
+            );
+        }
     }
 }

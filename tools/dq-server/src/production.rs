@@ -34,7 +34,7 @@ pub struct Args {
     #[arg(long, value_name = "FOLDER", default_value = "dq-data")]
     dir: PathBuf,
     /// The port, instead of the one in dq.conf
-    #[arg(short = 'p', long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(short = 'p', long, value_name = "PORT", value_parser = dq_connect::arguments::port)]
     port: Option<u16>,
     #[command(flatten)]
     found: find::ProgramArgs,

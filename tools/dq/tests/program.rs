@@ -68,6 +68,8 @@ fn a_wrong_command_line_is_told_in_a_sentence_without_secrets() {
         ("board hunter2", "dq board: one word too many"),
         ("http --check", "dq http: missing: --config <FILE>"),
         ("top -p 0", "dq top: -p 0: not a port number"),
+        ("dev -p 0", "dq dev: --port 0: not a port number"),
+        ("server -p x", "dq server: --port x: not a port number"),
         (
             "top --cluster --no-cluster",
             "dq top: --cluster and --no-cluster cannot be combined",
@@ -127,6 +129,11 @@ fn an_error_is_told_with_the_command() {
             "import -s /nowhere --queue q zset old",
             2,
             "dq import: /nowhere: ",
+        ),
+        (
+            "add -p 1 q x",
+            2,
+            "dq add: 127.0.0.1:1: no server is there: start one (dq dev), or name another",
         ),
         ("audit /nowhere", 2, "dq audit: /nowhere: "),
     ] {

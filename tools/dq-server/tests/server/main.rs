@@ -142,6 +142,11 @@ fn what_cannot_be_is_told_in_a_sentence() {
     fs::write(folder.path().join("file"), "").unwrap();
     let mut first = Run::start(folder.path(), &["dev", "--no-board"]);
     first.server();
+    let files = folder.path().join("files/appendonlydir");
+    fs::create_dir_all(&files).unwrap();
+    let manifest = "file appendonly.aof.1.base.rdb seq 1 type b\n";
+    fs::write(files.join("appendonly.aof.manifest"), manifest).unwrap();
+    fs::write(files.join("appendonly.aof.1.base.rdb"), "REDIS9999").unwrap();
     let newer = imitation(
         folder.path(),
         "ERR queue data was written by a newer version of the module: install it",
@@ -182,6 +187,14 @@ fn what_cannot_be_is_told_in_a_sentence() {
         (
             &["dev", "--module", "file", "--ephemeral"],
             "dq dev: the server did not start (exit status: 1): ",
+        ),
+        (
+            &["dev", "--dir", "files"],
+            "dq dev: the data was written by a newer server, and nothing of it was changed: name that one",
+        ),
+        (
+            &["dev", "--module", "file", "--dir", "logged"],
+            "/logged/server.log",
         ),
         (
             &["server", "--server", &newer, "--dir", "other"],
@@ -249,7 +262,7 @@ fn a_job_is_added_from_the_command_line() {
     let folder = tempdir().unwrap();
     let mut run = Run::start(folder.path(), &["dev", "--ephemeral", "--no-board"]);
     let mut server = run.server();
-    let port = run.says("redis-cli -p ");
+    let port = run.says(" cli -p ");
     let port = port.split(' ').next().unwrap();
     let add = |words: &[&str]| {
         let added = program(folder.path())
@@ -290,7 +303,7 @@ fn a_queue_is_explained_from_the_command_line() {
     let folder = tempdir().unwrap();
     let mut run = Run::start(folder.path(), &["dev", "--ephemeral", "--no-board"]);
     let mut server = run.server();
-    let port = run.says("redis-cli -p ");
+    let port = run.says(" cli -p ");
     let port = port.split(' ').next().unwrap();
     let explain = |words: &[&str]| {
         let said = program(folder.path())

@@ -27,7 +27,7 @@ impl Talk {
         let folder = tempdir().unwrap();
         let mut run = Run::start(folder.path(), &["dev", "--ephemeral", "--no-board"]);
         let server = run.server();
-        let port = run.says("redis-cli -p ");
+        let port = run.says(" cli -p ");
         let port = port.split(' ').next().unwrap();
         let mut program = program(folder.path());
         program.args(["mcp", "-p", port]).args(words);

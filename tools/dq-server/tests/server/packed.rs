@@ -128,6 +128,19 @@ fn one_file_is_all_that_the_first_job_needs() {
     let packed = Packed::new();
     let mut run = Run::spawn(&mut packed.dev());
     delivers(&mut run.server());
+    // The lines to paste, where there is no redis-cli.
+    let first = run.says("shell ").replace("DELAY 3000", "DELAY 50");
+    let lines = [first].into_iter().chain(run.lines.by_ref().take(2));
+    let said = lines.map(|line| {
+        let mut shell = Command::new("/bin/sh");
+        let said = shell.args(["-c", &line]).env_clear().output().unwrap();
+        String::from_utf8([said.stdout, said.stderr].concat()).unwrap()
+    });
+    let said: Vec<String> = said.collect();
+    assert!(
+        said[0] == "welcome\n" && said[1].contains("Hello, Ann!") && said[2] == "1\n",
+        "{said:?}"
+    );
     run.interrupt();
     let folder = packed.unpacked(&mut packed.dev());
     let cache = packed.path().join(".cache/dq");
