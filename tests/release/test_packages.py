@@ -150,6 +150,11 @@ with dq.testing.TestServer() as server:
 """
         self.assertEqual(self.runs(python, "-c", program, path="").strip(), '"hello"')
 
+    def test_wheel_by_pip(self):
+        python = call(os.path.join(TOOLS, "install/python.sh"), "pip").strip()
+        call(python, "-m", "pip", "-q", "install", "--no-index", "--target", f"{self.root}/pip", self.wheel)
+        self.assertIn("/.cache/dq/", self.runs(f"{self.root}/pip/bin/dq", "dev", "--which", path=""))
+
     @unittest.skipUnless(shutil.which("npm"), "needs npm")
     def test_tarball(self):
         folder = f"{self.root}/node"

@@ -3,7 +3,7 @@
     registries.py program version x86_64 output-folder
 """
 
-import base64, gzip, hashlib, io, json, os, sys, tarfile, zipfile
+import base64, gzip, hashlib, io, json, os, stat, sys, tarfile, zipfile
 
 HOMEPAGE = "See README.md of the project: `dq dev` starts a server with dq, the delay queue, and the board beside it.\n"
 SUMMARY = "A server with dq, the delay queue of Redis and Valkey, in one program"
@@ -41,7 +41,8 @@ def wheel(program, version, arch, output):
         for name, content in files.items():
             entry = zipfile.ZipInfo(name, DATE)
             entry.compress_type = zipfile.ZIP_DEFLATED
-            entry.external_attr = (0o755 if name.endswith("/dq") else 0o644) << 16
+            # pip makes executable what says that it is a file, too.
+            entry.external_attr = (stat.S_IFREG | (0o755 if name.endswith("/dq") else 0o644)) << 16
             archive.writestr(entry, content)
     return path
 
