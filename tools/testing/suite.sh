@@ -28,14 +28,19 @@ build_node() {
 build_java() {
     (cd clients/java && mvn -q -B -Dstyle.color=never -Ddq.target="$out/java" -f all.xml -pl :dq-redis,:dq-redisson,:dq-redis-tests \
         test-compile dependency:copy-dependencies -DexcludeGroupIds=io.github.redis-dq)
-    classes=$out/java/classes:$out/java/redisson/classes:$out/java/tests/test-classes
+    # In a jar, as Java archives no classes of folders. What a probe loads until it finds no server is there for all of its
+    # starts, which take most of what a scenario takes.
+    probes=$out/java/probes
+    mkdir -p "$probes"
+    jar --create --file "$probes/probes.jar" \
+        -C "$out/java/classes" io -C "$out/java/redisson/classes" io -C "$out/java/tests/test-classes" io
     for client in jedis lettuce redisson; do
+        set -- java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -cp "$probes/probes.jar:$out/java/tests/libraries/*"
+        printf '%s\n' '{"do":"queue","queue":"q","name":"q","url":"redis://127.0.0.1:1"}' '{"do":"worker","queues":["q"]}' |
+            "$@" -XX:ArchiveClassesAtExit="$probes/$client.jsa" io.github.redisdq.probe.Probe $client >"$probes/$client.log" 2>&1
         launcher=$out/probes/java-$client
-        cat >"$launcher" <<EOF
-#!/bin/sh
-exec java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto \\
-    -cp '$classes:$out/java/tests/libraries/*' io.github.redisdq.probe.Probe $client
-EOF
+        { echo '#!/bin/sh'; printf 'exec'; printf " '%s'" "$@" -XX:SharedArchiveFile="$probes/$client.jsa" \
+            io.github.redisdq.probe.Probe $client; } >"$launcher"
         chmod +x "$launcher"
     done
 }
