@@ -4,7 +4,7 @@ import * as live from "./live.js";
 import * as text from "./text.js";
 
 const [WIDE, HIGH, GAP, BETWEEN] = [190, 30, 8, 66];
-export const TONES = { dead: "bad", deleted: "bad", expired: "bad", done: "good", ready: "ready", reserved: "note" };
+export const TONES = { dead: "bad", deleted: "bad", expired: "bad", done: "good", ready: "ready", reserved: "note", blocked: "open" };
 
 export function flow(key, id) {
   const drawing = svg("svg", { class: "flow", role: "group", "aria-label": "What it is after, and what is after it" });

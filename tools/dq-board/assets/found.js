@@ -10,6 +10,11 @@ const ENOUGH = 50;
 const TONES = { dead: "bad", ready: "good", done: "good", reserved: "note" };
 const WHEN = { delayed: "due", ready: "due", reserved: "lease expires", dead: "died", blocked: "due", done: "finished" };
 
+function when({ at, state }) {
+  if (at === null) return "–";
+  return at >= text.LAST ? text.until(at) : `${WHEN[state] ?? ""} ${text.until(at, live.now())}`;
+}
+
 // Columns of every list of jobs.
 export const NAME = { title: "Id", up: true, by: (job) => job.name };
 export const ATTEMPTS = { title: "Attempts", by: (job) => job.attempts, show: (job) => text.full(job.attempts) };
@@ -34,7 +39,7 @@ export function columns(key) {
     ...(key ? [] : [QUEUE]),
     { ...NAME, make: (job) => jobLink(key ?? job.queue.key, job) },
     { title: "State", up: true, by: (job) => job.state, show: (job) => [job.state, TONES[job.state]] },
-    { title: "When", by: (job) => job.at, show: (job) => [job.at === null ? "–" : `${WHEN[job.state] ?? ""} ${text.until(job.at, live.now())}`, "", exactly(job.at)] },
+    { title: "When", by: (job) => job.at, show: (job) => [when(job), "", exactly(job.at)] },
     ATTEMPTS,
     SIZE,
     worded("Label", (job) => job.label),

@@ -7,15 +7,21 @@ import * as text from "./text.js";
 export const STATES = ["delayed", "ready", "reserved", "dead", "blocked", "done"];
 const EMPTY = { jobs: STATES.map(() => 0), rates: [0, 0, 0], late: [null, null], waiting: 0, paused: 0, recurring: 0, groups: 0, bytes: 0, doneBytes: 0, totals: [] };
 
-// A name is encoded bytes; what is not text is shown escaped.
+// A letter of UTF-8, or another byte.
+const LETTER = /%[0-7][\da-f]|%[cd][\da-f]%[89ab][\da-f]|%e[\da-f](?:%[89ab][\da-f]){2}|%f[0-4](?:%[89ab][\da-f]){3}|%[\da-f]{2}/gi;
+const SHORT = { "%0A": "\\n", "%0D": "\\r", "%09": "\\t", "%5C": "\\\\" };
+
+// A name is encoded bytes; what is not text is shown escaped, as the board does it.
 export function nameOf(key) {
-  const name = key.slice(key.indexOf(":") + 1);
-  try {
-    const shown = text.visible(decodeURIComponent(name));
-    return shown.trim() ? shown : shown.replaceAll(/\s/g, text.escaped);
-  } catch {
-    return name;
-  }
+  const letter = (codes) => {
+    try {
+      return SHORT[codes.toUpperCase()] ?? decodeURIComponent(codes);
+    } catch {
+      return codes.toLowerCase().replaceAll("%", "\\x");
+    }
+  };
+  const shown = text.visible(key.slice(key.indexOf(":") + 1).replace(LETTER, letter));
+  return shown.trim() ? shown : shown.replaceAll(/\s/g, text.escaped);
 }
 
 export function rowOf(key) {

@@ -34,18 +34,11 @@ function fields(rule) {
     for (const [name, all] of Object.entries(rows)) for (const row of all) row.hidden = name !== kind.value;
     const said = value();
     const words = kind.value === "cron" ? `cron=${encodeURIComponent(said.cron)}&tz=${encodeURIComponent(said.tz)}` : `every=${said.every}`;
-    try {
-      const answer = await live.get(`api/next?${words}`);
-      if (own !== turn) return;
-      runs.replaceChildren(...answer.runs.map((instant) => h("li", {}, `${text.at(instant)} (${text.until(instant, live.now())})`)));
-      put(wrong, answer.runs.length ? "" : "This rule never runs.");
-      fits = answer.runs.length > 0;
-    } catch (error) {
-      if (own !== turn) return;
-      runs.replaceChildren();
-      put(wrong, kind.value === "cron" && !said.cron ? "" : error.message);
-      fits = false;
-    }
+    const answer = await live.get(`api/next?${words}`).catch((error) => ({ runs: [], wrong: error.message }));
+    if (own !== turn) return;
+    runs.replaceChildren(...answer.runs.map((instant) => h("li", {}, `${text.at(instant)} (${text.until(instant, live.now())})`)));
+    fits = answer.runs.length > 0;
+    put(wrong, fits || (kind.value === "cron" && !said.cron) ? "" : answer.wrong ?? "This rule never runs.");
     changed();
   }
 

@@ -9,20 +9,24 @@ const HEAD = 18;
 const FLOOR = HEIGHT - FOOT;
 // Room between past and future for the jobs that are due already.
 const MIDDLE = 22;
+// Room on the right for the axis of the lateness, and how wide the chart must be: on a phone there is none.
+const [AXIS, ROOMY] = [54, 500];
 // A column of jobs due already that is higher is cut: otherwise nothing else could be seen.
 const CUT = 4;
 
 const sum = (values) => values.reduce((all, value) => all + value, 0);
 
 // Where the parts are: past ones, then future ones, with room between them for jobs due already.
-export function layout(answer, width) {
+export function layout(answer, whole) {
+  const hasAxis = whole >= ROOMY && Boolean(answer.late?.some((us) => us !== null));
+  const width = hasAxis ? whole - AXIS : whole;
   const [before, coming] = [answer.past.length, answer.dues.length];
   const gap = before && coming ? MIDDLE : 0;
   const bar = (width - gap) / (before + coming);
   const half = before * bar;
   const right = half + gap;
   const part = (x) => (x < half ? x / bar : x < right ? before : before + (x - right) / bar);
-  return { width, gap, bar, half, right, middle: half + gap / 2, part, when: (x) => answer.from + part(x) * answer.each };
+  return { width, whole, hasAxis, gap, bar, half, right, middle: half + gap / 2, part, when: (x) => answer.from + part(x) * answer.each };
 }
 
 // `looked`: zoom or range, whether the scale is logarithmic, what is pointed at and selected; `perMs`: jobs that the
@@ -104,7 +108,7 @@ function column({ half, ready, cut, level }) {
   return `M${left} ${FLOOR}V${top}${cut ? `l${wide / 2} 5l${wide / 2} -5` : `h${wide}`}V${FLOOR}z`;
 }
 
-// The scale of the lateness, which has its axis at the end of the past.
+// The scale of the lateness, which has an axis of its own.
 const latest = (answer) => axis(Math.max(...answer.late.map((us) => us ?? 0), 1), true);
 
 function lateness({ answer, bar }) {
@@ -121,12 +125,11 @@ function lateness({ answer, bar }) {
 
 // Pairs of attributes and a text.
 function labels(view) {
-  const { answer, width, half, middle, ready, cut, scaled, level, line } = view;
+  const { answer, width, whole, hasAxis, middle, ready, cut, scaled, level, line } = view;
   const texts = [...instants(view), ...counts(scaled, level, answer.each)];
-  // On a phone there is no room for a second axis.
-  if (width >= 500 && answer.late?.some((us) => us !== null)) {
+  if (hasAxis) {
     const late = latest(answer);
-    texts.push(...late.lines.map((us) => [{ x: half - 4, y: leveled(late)(us) - 3, "text-anchor": "end", class: "lateness" }, text.micros(us)]));
+    texts.push(...late.lines.map((us) => [{ x: whole, y: Number(leveled(late)(us)) + 4, "text-anchor": "end", class: "lateness" }, text.micros(us)]));
   }
   if (ready) texts.push([{ x: middle, y: cut ? HEAD - 5 : Math.max(level(ready) - 4, HEAD - 5), "text-anchor": "middle", class: "strong" }, text.count(ready)]);
   if (answer.dues.length && line > scaled.top) texts.push([{ x: width, y: HEAD + 12, "text-anchor": "end", class: "beyond" }, `capacity ${text.count(Math.round(line))} ↑`]);
@@ -136,7 +139,7 @@ function labels(view) {
 // Instants between the ends and now, or each other.
 function instants(view) {
   const { answer, looked: { range }, width, gap, half, right, middle, when } = view;
-  const wide = width >= 500;
+  const wide = width >= ROOMY;
   const between = gap ? [...(wide ? [half / 2] : []), middle, ...(wide ? [(right + width) / 2] : [])] : [width / 2];
   return [0, ...between, width].map((x) => {
     const anchor = x === 0 ? "start" : x === width ? "end" : "middle";

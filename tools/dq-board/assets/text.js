@@ -128,7 +128,7 @@ export const visible = (text) => text.replace(UNFIT, escaped);
 
 export function escaped(letter) {
   const code = letter.charCodeAt(0);
-  return code < 256 ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u{${code.toString(16)}}`;
+  return code < 128 ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u{${code.toString(16)}}`;
 }
 
 // JSON nested deeper is not indented further: a payload of brackets alone would fill the memory with spaces.

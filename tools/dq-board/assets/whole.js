@@ -68,7 +68,7 @@ export function whole(main, about, env) {
   // A layer that is done is folded, unless the job from which one comes is in it.
   function layer({ jobs, counts }) {
     const open = (counts.done ?? 0) < jobs.length || jobs.some((job) => job.id === about.id);
-    return h("details", { class: "card layer", open }, h("summary", {}), h("ul", { class: "ids" }));
+    return h("details", { class: "card layer", open }, h("summary", {}), h("ul", { class: "ids states" }));
   }
 
   function fill(element, { index, jobs, counts }) {

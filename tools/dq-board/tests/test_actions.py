@@ -129,7 +129,7 @@ class Actions(BoardTest):
         self.assertEqual([settings()[it] for it in [b"attempts", b"groupmax", b"donelen", b"history", b"rate", b"backoff", b"maxreserved"]], [0, 2, 7, 9, [0, 0], [], 4])
         # What is no number, or nothing, is refused; and what the server refuses is told.
         for what in [{"attempts": "many"}, {"backoff": "1, x"}, {}]:
-            self.assertEqual(post(board.url + "api/commands", {"act": "configure", "queue": key(evil), **what})[0], 400, what)
+            self.assertEqual(post(board.url + "api/act", {"act": "configure", "queue": key(evil), **what})[0], 400, what)
         page.get_by_role("button", name="Change", exact=True).click()
         box.get_by_label("HISTORY:").fill("101")
         box.get_by_role("button", name="Change them").click()

@@ -56,6 +56,8 @@ class Flow(BoardTest):
             expect(page.locator(".layer [aria-current]")).to_have_text("other")
             expect(page.locator(".layer [aria-current]")).to_be_in_viewport()
             expect(page.get_by_role("list", name="Legend").get_by_role("listitem")).to_have_text(["dead", "reserved", "ready", "delayed", "blocked", "done"])
+            marks = page.get_by_role("list", name="Legend").get_by_role("listitem").evaluate_all("""(all) => all.map((it) => getComputedStyle(it, "::before")).map((it) => `${it.backgroundColor} ${it.borderTopWidth}`)""")
+            self.assertEqual(len(set(marks)), 6, marks)
             self.assertFalse(page.evaluate("document.documentElement.scrollWidth > innerWidth"))
         page = pages[1]
         # From a member of the batch, one that has ended as well.

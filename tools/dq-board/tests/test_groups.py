@@ -125,5 +125,5 @@ class Groups(BoardTest):
             self.assertEqual(status, 403, act)
         self.assertEqual(calls(server, "dq.resume"), 0)
         for what in [{"group": "acme"}, {"weight": "1"}, {"group": "acme", "weight": "many"}]:
-            status, _, _ = post(board.url + "api/commands", {"act": "group-set", "queue": "0:q", **what})
+            status, _, _ = post(board.url + "api/act", {"act": "group-set", "queue": "0:q", **what})
             self.assertEqual(status, 400, what)

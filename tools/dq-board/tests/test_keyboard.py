@@ -88,7 +88,8 @@ class Keyboard(BoardTest):
         demo.fill(server.client)
         board = self.board(server, "--allow-actions")
         page = self.window(viewport={"width": 720, "height": 430}, device_scale_factor=2, color_scheme="dark", forced_colors="active")
-        axe, dialog, opened = Axe(), page.locator("dialog[open]"), set()
+        axe, dialog, opened, refused = Axe(), page.locator("dialog[open]"), set(), []
+        page.on("response", lambda answer: refused.append(answer.url) if answer.status >= 400 else None)
         jobs = {"held": "job?queue=0:exports&id=acme-0", "rule": "job?queue=0:schedules&id=cleanup", "done": "job?queue=0:reports&id=collect-eu", "due": "job?queue=0:invoices&id=invoice-0", "found": "jobs?queue=0:mails&state=ready&id=welcome"}
         pages = [(address, there) for name, (address, there) in test_appearance.Appearance.PAGES.items() if name in ["queue", "dead", "job", "waits", "recurring", "signals", "groups"]]
         for address, there in pages + [(address, ".actions button") for address in jobs.values()]:
@@ -122,7 +123,7 @@ class Keyboard(BoardTest):
                 expect(dialog).to_have_count(0)
                 expect(buttons.nth(index)).to_be_focused()
         self.assertGreater(len(opened), 25)
-        self.assertEqual(page.wrong, [])
+        self.assertEqual((page.wrong, refused), ([], []))
 
     def test_what_no_key_reaches_is_noticed(self):
         page = self.window()

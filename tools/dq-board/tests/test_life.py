@@ -34,6 +34,8 @@ class Life(BoardTest):
         self.assertNotIn("late by", page.locator(".life").inner_text())
         page.goto(board.url + "jobs?queue=0:q&state=delayed")
         expect(page.locator("tbody tr").filter(has_text="signal")).to_contain_text("until it is signalled")
+        page.goto(board.url + "jobs?queue=0:q&state=delayed&id=signal")
+        expect(page.locator("tbody .f2")).to_have_text("until it is signalled")
         page.goto(board.url + "job?queue=0:q&id=signal")
         expect(page.locator(".facts")).to_contain_text("until it is signalled")
         page.get_by_role("button", name="Run now").click()
@@ -105,7 +107,7 @@ class Life(BoardTest):
         told = [json.loads(line) for line in log.read().splitlines()]
         self.assertEqual([(it["action"], it["signal"], it["count"]) for it in told if "action" in it], [("signal", evil, 1), ("signal", evil, 0)])
         for what in [{"id": "a"}, {"signal": "s"}, {"signal": "", "id": "a"}]:
-            self.assertEqual(post(board.url + "api/commands", {"act": "signal", "queue": "0:q", **what})[0], 400, what)
+            self.assertEqual(post(board.url + "api/act", {"act": "signal", "queue": "0:q", **what})[0], 400, what)
         self.assertEqual(page.wrong, [])
 
     def test_a_traceback_has_lines_and_a_short_name_a_whole_state(self):

@@ -46,7 +46,7 @@ class Outcomes(BoardTest):
             self.assertTrue(page.locator(".titles [role=row]").evaluate("(it) => it.scrollWidth <= it.clientWidth"), width)
         page.set_viewport_size({"width": 1500, "height": 860})
         expect(page.locator(".figures")).to_contain_text("1 done are kept (35 B)")
-        expect(page.locator(".figures")).to_contain_text("in 1 queue, and 1 blocked")
+        expect(page.locator(".figures")).to_contain_text("1 blocked")
         page.get_by_role("link", name="q", exact=True).click()
         expect(page.locator(".facts").last).to_contain_text("1,000 at most, for 1 h")
         page.get_by_role("link", name="Done 1").click()

@@ -244,15 +244,17 @@ class Pages(BoardTest):
         server.client.execute_command("DQ.POP", "q", "COUNT", 30, "NOACK")
         expect(page.locator(".readout")).to_contain_text("30 jobs delivered")
         expect(page.locator("path.past")).to_have_attribute("d", re.compile("M.*z"))
-        # Lateness has an axis of its own, where the past ends.
-        axis = page.locator(".forecast text.lateness")
-        expect(axis.first).to_have_text(re.compile(r"^\d+(\.\d)? (µs|ms|s)$"))
-        middle = float(page.locator(".forecast").get_attribute("viewBox").split()[2]) / 2
-        self.assertTrue(all(middle - 20 < float(it.get_attribute("x")) < middle for it in axis.all()))
         # Just left of "now", which is in the middle.
         left = float(re.match(r"M([\d.]+)", page.locator("path.past").get_attribute("d"))[1])
-        width = float(page.locator(".forecast").get_attribute("viewBox").split()[2])
-        self.assertTrue(0.45 < left / width <= 0.5, f"{left} of {width}")
+        middle = float(page.locator(".forecast text", has_text="now").get_attribute("x"))
+        self.assertTrue(0.95 < left / middle <= 1, f"{left} of {middle}")
+        # Lateness has an axis of its own, beside all bars.
+        axis = page.locator(".forecast text.lateness")
+        expect(axis.first).to_have_text(re.compile(r"^\d+(\.\d)? (µs|ms|s)$"))
+        server.client.execute_command("DQ.ADD", "q", "last", "x", "DELAY", HOUR - 1000)
+        expect(page.locator("path.ahead")).to_have_attribute("d", re.compile("M"))
+        end = page.locator(".forecast").evaluate("(it) => Math.max(...[...it.querySelectorAll('.past, .ahead, .lines')].map((path) => path.getBBox().x + path.getBBox().width))")
+        self.assertGreater(min(axis.evaluate_all("(all) => all.map((it) => it.getBBox().x)")), end)
 
     def test_how_late_is_a_bound_and_has_room(self):
         server = self.server()

@@ -21,8 +21,8 @@ class Trouble(BoardTest):
         page = self.window()
         page.goto(board.url)
         expect(page.locator("[data-line]")).to_have_count(len(HOSTILE) + 1)
-        links = page.locator("[data-line] a").evaluate_all("all => all.map((it) => it.getAttribute('href'))")
-        for address in links:
+        named = "all => all.map((it) => [it.getAttribute('href'), it.title])"
+        for address, name in page.locator("[data-line] a").evaluate_all(named):
             page.goto(board.url + address)
             expect(page.locator(".readout")).to_contain_text("jobs due")
             page.goto(board.url + address.replace("queue?", "jobs?", 1))
@@ -30,8 +30,11 @@ class Trouble(BoardTest):
             state = "json" if address.endswith("json") else "hostile"
             if state == "hostile":
                 expect(jobs).to_have_count(len(HOSTILE))
-            for job in jobs.evaluate_all("all => all.map((it) => it.getAttribute('href'))"):
+            for job, id in jobs.evaluate_all(named):
                 page.goto(board.url + job)
+                # Before the board has answered, and of a job that is gone: it reads as in the lists.
+                expect(page).to_have_title(f"{id} – dq")
+                expect(page.locator("#trail a")).to_have_text(["Queues", name])
                 expect(page.get_by_label("Payload")).to_be_visible()
         page.goto(board.url + "job?queue=0:json&id=j")
         expect(page.get_by_label("Payload")).to_contain_text("onerror")

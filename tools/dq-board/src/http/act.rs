@@ -438,6 +438,8 @@ pub async fn commands(
     body: Bytes,
 ) -> Response {
     match told(&site, &visitor, &body).await {
+        // A dialog asks while it is filled in.
+        Err(Failure::Asked(why)) => json_text(json!({ "wrong": why }).to_string()),
         Err(failure) => failure.into_response(),
         Ok(told) => json_text(told.to_string()),
     }

@@ -1,11 +1,10 @@
 //! The next runs of a rule that is being typed: computed by the server's own code, with this machine's time zones.
 
 use axum::extract::{RawQuery, State};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use serde_json::json;
 
 use super::site::Shared;
-use crate::core::failure::Failure;
 use crate::core::{rules, wire};
 use dq_serve::answer::json_text;
 
@@ -23,8 +22,9 @@ pub async fn next(State(site): Shared, RawQuery(query): RawQuery) -> Response {
         "" => rules::cron_runs(text("cron"), text("tz"), now, RUNS),
         ms => rules::every_runs(ms, now, RUNS),
     };
-    match runs {
-        Ok(runs) => json_text(json!({ "runs": runs }).to_string()),
-        Err(why) => Failure::Asked(why).into_response(),
-    }
+    let told = match runs {
+        Ok(runs) => json!({ "runs": runs }),
+        Err(why) => json!({ "runs": [], "wrong": why }),
+    };
+    json_text(told.to_string())
 }
