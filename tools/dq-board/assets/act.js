@@ -52,7 +52,7 @@ export function dialog({ title, sentence, fields = [], made = [], yes, danger, w
     sent.show(told);
     copy.hidden = !told?.commands;
   };
-  const refresh = () => { check(); show(); };
+  const refresh = () => { check(); return show(); };
   form.addEventListener("input", () => { refresh(); for (const it of made) it.show(refresh); });
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
@@ -77,11 +77,16 @@ export function dialog({ title, sentence, fields = [], made = [], yes, danger, w
   closed(box);
   document.body.append(box);
   box.showModal();
-  if (fate) look();
-  refresh();
-  for (const it of made) it.show(refresh);
+  busy(box, [fate && look(), refresh(), ...made.map((it) => it.show(refresh))]);
   (inputs[0]?.input ?? back).focus();
 }
+
+// Until then there is more to come: buttons, commands, sentences.
+export const busy = async (box, parts) => {
+  box.setAttribute("aria-busy", "true");
+  await Promise.all(parts);
+  box.removeAttribute("aria-busy");
+};
 
 // What had the focus may be gone by now.
 export const closed = (box, then) => box.addEventListener("close", () => {

@@ -3,7 +3,7 @@ import { h, put } from "./dom.js";
 import * as live from "./live.js";
 import * as text from "./text.js";
 import * as filter from "./filter.js";
-import { closed, foresight, isDanger, OF_STATE, ofMany, sentAs, tellFate } from "./act.js";
+import { busy, closed, foresight, isDanger, OF_STATE, ofMany, sentAs, tellFate } from "./act.js";
 import { rowOf } from "./row.js";
 
 // The buttons for all jobs of the page's filter.
@@ -35,8 +35,8 @@ function open(key, about, state, what, done) {
   }
 
   function check() {
-    show();
     go.disabled = !count || (what === "move" && !to.value) || (isDanger(what) && typed.value !== row.name);
+    return show();
   }
 
   function follow(what, show) {
@@ -57,7 +57,7 @@ function open(key, about, state, what, done) {
     count = task.found;
     put(told, count ? `${text.jobs(count)} ${happens(count)}. ${tellFate(task.fate, "them")}` : "No job matches.");
     meter.hidden = true;
-    check();
+    await check();
   }
 
   async function acting() {
@@ -86,7 +86,7 @@ function open(key, about, state, what, done) {
   document.body.append(box);
   box.showModal();
   back.focus();
-  counting().catch(tell);
+  busy(box, [counting().catch(tell)]);
 }
 
 // The elements of the dialog, which checks again when something is typed.

@@ -39,7 +39,7 @@ function fields(rule) {
     runs.replaceChildren(...answer.runs.map((instant) => h("li", {}, `${text.at(instant)} (${text.until(instant, live.now())})`)));
     fits = answer.runs.length > 0;
     put(wrong, fits || (kind.value === "cron" && !said.cron) ? "" : answer.wrong ?? "This rule never runs.");
-    changed();
+    await changed();
   }
 
   return {

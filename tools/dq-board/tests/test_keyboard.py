@@ -6,7 +6,7 @@ import demo
 import test_appearance
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
-from support import BoardTest, some
+from support import BoardTest, some, wait_until
 
 # All elements that a mouse can use, and the focused one. Elements of the same radio group or hidden ones are not
 # counted.
@@ -104,7 +104,8 @@ class Keyboard(BoardTest):
                     continue
                 opened.add((address.split("?")[0], words))
                 buttons.nth(index).press("Enter")
-                expect(dialog).to_be_visible()
+                # With all that it looks up.
+                expect(page.locator("dialog[open]:not([aria-busy])")).to_be_visible()
                 inside = "(it) => { const box = it.getBoundingClientRect(); return box.left >= 0 && box.top >= 0 && box.right <= innerWidth && box.bottom <= innerHeight && it.scrollWidth <= it.clientWidth; }"
                 self.assertTrue(dialog.evaluate(inside), words)
                 test_appearance.Appearance.check(self, axe, page, f"{address}, {words}", test_appearance.COLOURS)
@@ -124,6 +125,22 @@ class Keyboard(BoardTest):
                 expect(buttons.nth(index)).to_be_focused()
         self.assertGreater(len(opened), 25)
         self.assertEqual((page.wrong, refused), ([], []))
+
+    def test_a_dialog_is_busy_until_it_has_all_buttons(self):
+        server = self.server()
+        demo.fill(server.client)
+        page = self.window()
+        page.goto(self.board(server, "--allow-actions").url + "job?queue=0:mails&id=bounced-1")
+        asked, dialog = [], page.locator("dialog[open]")
+        page.route("**/api/tasks", lambda route: asked.append(route))
+        for address, button, yes in [(page.url, "Move", "Not now"), (page.url.split("job?")[0] + "jobs?queue=0:mails&state=dead", "Retry dead jobs", "Retry them")]:
+            page.goto(address)
+            page.get_by_role("button", name=button, exact=True).click()
+            expect(dialog).to_have_attribute("aria-busy", "true")
+            wait_until("it looks", lambda: page.evaluate("1") and asked)
+            asked.pop().continue_()
+            expect(page.locator("dialog[open]:not([aria-busy])").get_by_role("button", name=yes)).to_be_enabled()
+        self.assertEqual(page.wrong, [])
 
     def test_what_no_key_reaches_is_noticed(self):
         page = self.window()
