@@ -133,3 +133,73 @@ fn jobs_whose_ttl_is_over_are_in_no_state() {
     let lines = ["DQ.LEN q", "DQ.PURGE q READY", "DQ.PURGE q DELAYED"].map(String::from);
     assert_eq!(after_a_standstill(&mut client, &lines), ["0", "0", "0"]);
 }
+
+/// Nobody carries out the end of a lease while writes are paused: what asks is told of the instant all the same.
+#[test]
+fn looks_agree_while_writes_are_paused() {
+    let server = Server::start();
+    let mut client = server.raw();
+    client.run("DQ.ADD q again x");
+    client.run("DQ.ADD q dies x ATTEMPTS 1");
+    client.run("DQ.POP q COUNT 2 TTR 500");
+    client.says("CLIENT PAUSE 600000 WRITE", "+OK");
+    wait_until("the leases are over", PATIENCE, || {
+        client.ask("DQ.LEN q RESERVED") == "0"
+    });
+    for (id, state) in [("again", "ready"), ("dies", "dead")] {
+        let job = client.ask(&format!("DQ.GET q {id}"));
+        assert!(job.contains(&format!("'state' '{state}'")), "{job}");
+        for none in ["'deadline' nil", "'started' nil", "'client' nil"] {
+            assert!(job.contains(none), "{job}");
+        }
+    }
+    client.says("DQ.EXPLAIN q again", "[ [ 'idle' 1 nil$ ] ]");
+    client.says("DQ.EXPLAIN q dies", "[ [ 'dead' nil$ nil$ ] ]");
+    client.says("DQ.EXPLAIN q", "[ [ 'idle' 1 nil$ ] ]");
+    let stats = client.ask("DQ.STATS q");
+    assert!(stats.contains("'ready' 1 'reserved' 0 'dead' 1"), "{stats}");
+    assert!(!stats.contains("'oldest-ready-ms' nil"), "{stats}");
+    client.says("CLIENT UNPAUSE", "+OK");
+    wait_until("the timer has ended them", PATIENCE, || {
+        client.ask("DQ.GET q dies").contains("'lease ended'")
+    });
+    client.says("DQ.LEN q DEAD", "1");
+}
+
+/// More than one step takes: what waits for a group that this empties comes, wherever the queue is read again.
+#[test]
+fn a_large_purge_frees_what_waits_for_its_group() {
+    let mut master = Server::builder().aof().start();
+    let replica = Server::start();
+    replica.follow(&master);
+    let mut client = master.raw();
+    let fill =
+        "for i = 1, 50000 do redis.call('DQ.ADD', KEYS[1], '*', 'x', 'GROUP', 'g' .. i % 2) end";
+    client.call(&[b"EVAL", fill.as_bytes(), b"1", b"q"]);
+    for group in ["g0", "g1"] {
+        client.run(&format!("DQ.ADD q of-{group} x AFTER GROUP {group}"));
+    }
+    client.says("DQ.LEN q BLOCKED", "2");
+    client.says("DQ.PURGE q READY", "50000");
+    wait_until("both are ready", PATIENCE, || {
+        client.ask("DQ.LEN q READY") == "2"
+    });
+    replica.wait_for_offset_of(&master);
+    replica.assert_same_data_as(&master);
+    let digest = master.digest();
+    for preamble in ["yes", "no"] {
+        let mut client = master.raw();
+        client.says(
+            &format!("CONFIG SET aof-use-rdb-preamble {preamble}"),
+            "+OK",
+        );
+        wait_until("a rewrite has begun", PATIENCE, || {
+            client.ask("BGREWRITEAOF").contains("started")
+        });
+        wait_until("the AOF is rewritten", PATIENCE, || {
+            master.info("persistence", "aof_rewrite_in_progress") == "0"
+        });
+        master.restart();
+        assert_eq!(master.digest(), digest, "preamble {preamble}");
+    }
+}
