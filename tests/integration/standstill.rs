@@ -161,7 +161,7 @@ fn looks_agree_while_writes_are_paused() {
     assert!(!stats.contains("'oldest-ready-ms' nil"), "{stats}");
     client.says("CLIENT UNPAUSE", "+OK");
     wait_until("the timer has ended them", PATIENCE, || {
-        client.ask("DQ.GET q dies").contains("'lease ended'")
+        client.ask("DQ.GET q dies").contains("'lease\\x20ended'")
     });
     client.says("DQ.LEN q DEAD", "1");
 }
