@@ -26,6 +26,8 @@ func TestARuleBesideAHandlerIsSaidByAWorkersStart(t *testing.T) {
 			{Do: do, Rule: &dq.NewRule{Cron: "0 2 * * *", RuleOptions: dq.RuleOptions{JobOptions: dq.JobOptions{ID: "nightly"}, TZ: "Asia/Tokyo"}}},
 		}}))
 	}
+	// So the other rule is not due within the hour.
+	server.Clock.Set(time.Date(2040, 1, 1, 12, 0, 0, 0, time.UTC))
 	worker := start()
 	expect(t, must(worker.Drain(ctx)), 0)
 	job := must(queue.Get(ctx, "report"))
