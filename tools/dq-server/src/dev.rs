@@ -12,7 +12,7 @@ use rustix::process::{kill_process, Pid, Signal};
 
 use crate::child::{ending_with_this, lines, Over, Running};
 use crate::find::{self, First, Found};
-use crate::folder::Folder;
+use crate::folder::{refused, Folder};
 
 /// The first that is tried if none is named.
 const PORT: u16 = 6379;
@@ -57,7 +57,7 @@ pub fn run(args: &Args) -> Result<(), String> {
     };
     let path = folder.path.join(LOG);
     let log = OpenOptions::new().create(true).append(true).open(&path);
-    let mut log = log.map_err(|error| format!("{}: {error}", path.display()))?;
+    let mut log = log.map_err(|error| refused(&path, &error))?;
     let Some((port, server)) = start(args, &found, &mut folder, &mut log)? else {
         return Ok(());
     };

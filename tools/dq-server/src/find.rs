@@ -97,7 +97,12 @@ impl ProgramArgs {
         let found = fit.next().map(|(version, path)| (path, version, false));
         found.or_else(of_packed).ok_or_else(|| {
             let why = packed.server.as_ref().err().map(String::as_str);
-            let why = why.filter(|it| !it.is_empty()).map(|it| format!("; {it}"));
+            let why = why.filter(|it| !it.is_empty());
+            // Where it only could not be unpacked, that is to be mended.
+            if let (Err(_), Some(why)) = (&packed.folder, why) {
+                return why.to_owned();
+            }
+            let why = why.map(|it| format!("; {it}"));
             format!(
                 "there is no valkey-server 7.2 or redis-server 7.0, or newer, here: install one (apt install \
                  valkey-server, or redis-server; apk add valkey), or name it: --server PROGRAM{}",

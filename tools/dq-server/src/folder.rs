@@ -1,7 +1,7 @@
 //! The folder of the data: one server's at a time, as two would deliver jobs twice and overwrite each other's files.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{flock, FlockOperation};
@@ -18,7 +18,7 @@ pub struct Folder {
 impl Folder {
     pub fn take(path: &Path) -> Result<Folder, String> {
         let shown = path.display();
-        let not = |error| format!("{shown}: {error}; another folder: --dir FOLDER");
+        let not = |error| refused(path, &error);
         fs::create_dir_all(path).map_err(not)?;
         let file = path.join("dq.lock");
         let mut options = OpenOptions::new();
@@ -56,6 +56,12 @@ impl Folder {
         let noted = self.lock.set_len(0);
         let _ = noted.and_then(|()| writeln!(self.lock, "{server}"));
     }
+}
+
+/// Where nothing can be kept.
+pub fn refused(path: &Path, error: &io::Error) -> String {
+    let shown = path.display();
+    format!("{shown}: {error}; another folder: --dir FOLDER")
 }
 
 #[cfg(test)]

@@ -2,15 +2,16 @@
 
 use std::env;
 use std::ffi::OsStr;
-use std::fs::OpenOptions;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, Write};
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use tempfile::NamedTempFile;
+
 use crate::child::{Over, Running};
 use crate::find::{self, First, Found};
-use crate::folder::Folder;
+use crate::folder::{refused, Folder};
 use crate::settings::warnings;
 
 /// The server's own configuration, beside the data.
@@ -45,7 +46,7 @@ pub fn run(args: &Args) -> Result<(), String> {
     let found = args.found.find(First::System)?;
     let mut folder = Folder::take(&args.dir)?;
     let config = folder.path.join(CONFIG);
-    write_once(&config)?;
+    write_once(&folder, &config)?;
     eprintln!("{found}, configured by {}", config.display());
     if found.is_packed {
         eprintln!("note: {OF_PACKED}");
@@ -77,15 +78,17 @@ fn show(line: &str) {
     println!("{line}");
 }
 
-/// What is there stays as it is.
-fn write_once(config: &Path) -> Result<(), String> {
-    let file = OpenOptions::new().write(true).create_new(true).open(config);
-    let written = match file {
-        Ok(mut file) => file.write_all(DEFAULTS.as_bytes()),
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => Err(error),
-    };
-    written.map_err(|error| format!("{}: {error}", config.display()))
+/// What is there stays as it is. It is there whole or not at all: with half of it a server would start without an AOF.
+fn write_once(folder: &Folder, config: &Path) -> Result<(), String> {
+    if config.exists() {
+        return Ok(());
+    }
+    let written = NamedTempFile::new_in(&folder.path).and_then(|mut file| {
+        file.write_all(DEFAULTS.as_bytes())?;
+        file.persist(config)?;
+        Ok(())
+    });
+    written.map_err(|error| refused(config, &error))
 }
 
 /// The log goes where this program's own does, as does the word that the server is ready.

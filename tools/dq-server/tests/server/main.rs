@@ -11,6 +11,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -204,6 +205,20 @@ fn what_cannot_be_is_told_in_a_sentence() {
         Run::start(folder.path(), words).fails(says);
     }
     first.interrupt();
+}
+
+#[test]
+fn a_configuration_is_written_whole_or_not_at_all() {
+    let folder = tempdir().unwrap();
+    // No file may grow, as on a full disk.
+    let script = "trap '' XFSZ; ulimit -f 0; exec \"$0\" server --dir data";
+    let mut shell = Command::new("/bin/sh");
+    let shell = shell.args(["-c", script, env!("CARGO_BIN_EXE_dq")]);
+    let full = Run::spawn(shell.current_dir(folder.path()));
+    full.fails("another folder: --dir FOLDER");
+    let left = fs::read_dir(folder.path().join("data")).unwrap();
+    let left: Vec<_> = left.map(|it| it.unwrap().file_name()).collect();
+    assert_eq!(left, ["dq.lock"]);
 }
 
 #[test]

@@ -133,7 +133,7 @@ fn one_file_is_all_that_the_first_job_needs() {
     let lines = [first].into_iter().chain(run.lines.by_ref().take(2));
     let said = lines.map(|line| {
         let mut shell = Command::new("/bin/sh");
-        let said = shell.args(["-c", &line]).env_clear().output().unwrap();
+        let said = shell.args(["-c", &line]).env("PATH", "").output().unwrap();
         String::from_utf8([said.stdout, said.stderr].concat()).unwrap()
     });
     let said: Vec<String> = said.collect();
@@ -226,7 +226,7 @@ fn a_file_that_was_cut_or_changed_says_so() {
         let packed = Packed::new();
         packed.change(change);
         let run = Run::spawn(packed.dev().env("PATH", ""));
-        run.fails("is damaged: get it again");
+        run.fails("dq dev: this program is damaged: get it again");
         assert!(
             !packed.path().join(".cache/dq/valkey-server").exists(),
             "{how}"
