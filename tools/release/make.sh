@@ -57,6 +57,7 @@ for triple; do
         echo "${package##*/}"
     done
 done
+[ -z "$HELPER" ] || "$HELPER" licenses >"$files/dq-$version-licenses.txt"
 # What `make bench-page` has put there: every round, and the plots.
 figures=$target/bench/figures
 [ ! -d "$figures" ] || archive "dq-benchmarks-$version" "$figures" $(cd "$figures" && ls)
