@@ -150,7 +150,12 @@ fn run(command: &Command) -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => 1.into(),
         Err(error) => {
-            let _ = writeln!(io::stderr(), "dq {name}: {error}");
+            // The server's own words, whichever command it refuses.
+            let step = match error.contains("NOAUTH") {
+                true => " (--user, --pass)",
+                false => "",
+            };
+            let _ = writeln!(io::stderr(), "dq {name}: {error}{step}");
             failure.into()
         }
     }

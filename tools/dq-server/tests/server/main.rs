@@ -310,6 +310,10 @@ fn a_job_is_added_from_the_command_line() {
         code == 2 && errors.starts_with("dq add: --delay soon: "),
         "{errors}"
     );
+    command::<String>(&mut server, "CONFIG SET requirepass hunter2");
+    let (code, _, errors) = add(&["x"]);
+    let says = "dq add: NOAUTH Authentication required. (--user, --pass)";
+    assert_eq!((code, errors.as_str()), (2, says));
     run.interrupt();
 }
 
