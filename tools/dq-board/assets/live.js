@@ -214,21 +214,26 @@ export function follow(ask, show, { every = 1000, weight = () => 0 } = {}) {
   let last = "";
   let pause = every;
   let timer;
+  let turn = 0;
   const round = async (wanted) => {
+    // What is asked `now` counts, not the answer that is still on its way.
+    const own = (turn += 1);
+    const isOver = () => abort.signal.aborted || own !== turn;
     if (wanted || !last || !(document.hidden || state.held)) {
       try {
         const value = await ask(abort.signal);
+        if (isOver()) return;
         const text = JSON.stringify(value);
-        if (text !== last && !abort.signal.aborted) show(value, null);
+        if (text !== last) show(value, null);
         last = text;
         pause = weight(value) > HEAVY ? 30_000 : every;
       } catch (error) {
-        if (abort.signal.aborted) return;
+        if (isOver()) return;
         last = "";
         show(null, error.message);
       }
     }
-    if (!abort.signal.aborted) timer = setTimeout(round, pause);
+    if (!isOver()) timer = setTimeout(round, pause);
   };
   round();
   return {

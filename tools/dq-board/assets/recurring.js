@@ -14,6 +14,8 @@ import { zone } from "./zone.js";
 const NONE = "No recurring jobs. DQ.ADD with EVERY or CRON adds one.";
 
 const A_MINUTE = 60_000;
+// What was asked may be old sooner than it is asked again.
+const SOON_MS = 10_000;
 
 const ago = (instant) => text.until(instant, live.now());
 
@@ -85,8 +87,10 @@ export function recurring(main, about, env) {
   ], env, { key: named, letter: "r", usual: next });
   main.append(...shown.parts);
   const jobs = new Map();
+  let asked = 0;
   const question = ["queue", "cursor", "from"].filter((word) => about[word]).map((word) => `${word}=${about[word]}`).join("&");
   const followed = shown.asked("recurring", question, (found) => {
+    jobs.clear();
     for (const job of found.jobs) jobs.set(named(job), job);
     shown.show(found.jobs, found.more ? "No recurring jobs found so far." : NONE);
     shown.links([about.cursor && ["First jobs", { cursor: "", from: "" }], found.more && ["Search further", { from: "", cursor: found.more }]]);
@@ -96,6 +100,10 @@ export function recurring(main, about, env) {
     updateHead();
     add.hidden = !live.mayAct(key);
     followed.again();
+    const now = live.now();
+    if (now - asked < SOON_MS || ![...jobs.values()].some((job) => job.state === "delayed" && job.rule.next[0] < now)) return;
+    asked = now;
+    followed.now();
   }
 
   return { update, close: followed.stop };

@@ -213,6 +213,36 @@ class Overview(BoardTest):
         self.assertLessEqual(runs.evaluate(lines), 2)
         self.assertEqual(page.wrong, [])
 
+    def test_a_late_answer_does_not_replace_a_newer_one(self):
+        server = self.server()
+        server.client.execute_command("DQ.ADD", "q", "job", "x", "DELAY", HOUR)
+        board = self.board(server)
+        page = self.window()
+        page.goto(board.url)
+        expect(page.get_by_text("No queue needs a look")).to_be_visible()
+        held = []
+        page.route("**/api/look/overview*", lambda route: route.continue_() if held else held.append(route))
+        page.reload()
+        expect(page.get_by_text("No queue needs a look")).to_be_visible()
+        with page.expect_event("requestfinished", lambda request: request == held[0].request):
+            held[0].continue_()
+        page.evaluate("new Promise((then) => requestAnimationFrame(() => requestAnimationFrame(then)))")
+        self.assertEqual(page.locator(".first h2").first.inner_text(), "No queue needs a look")
+        self.assertEqual(page.wrong, [])
+
+    def test_a_run_that_has_passed_is_no_next_run(self):
+        server = self.server()
+        server.client.execute_command("DQ.ADD", "q", "job", "x", "EVERY", HOUR, "DELAY", 4000)
+        page = self.window()
+        page.clock.install()
+        page.goto(self.board(server).url + "recurring?queue=0:q")
+        run = page.locator("td.r2 .run").first
+        expect(run).to_be_visible()
+        # Its own turn to ask never comes.
+        page.clock.pause_at(page.evaluate("Date.now() / 1000") + 1)
+        expect(run).to_have_text(re.compile("^due "))
+        self.assertEqual(page.wrong, [])
+
     def test_recurring_jobs_of_all_queues(self):
         server = self.server()
         say = server.client.execute_command
