@@ -3,6 +3,16 @@ import { h, put } from "./dom.js";
 
 const SHOWN_MS = 6000;
 
+// The two parts of a name that is cut would be two lines.
+document.addEventListener("copy", (event) => {
+  const selection = getSelection();
+  const cut = [...document.querySelectorAll(".cut")].filter((it) => selection.containsNode(it, true));
+  if (!cut.length) return;
+  const whole = (text, it) => text.replace([...it.children].map((part) => part.textContent).join("\n"), () => it.textContent);
+  event.clipboardData.setData("text/plain", cut.reduce(whole, String(selection)));
+  event.preventDefault();
+});
+
 export function copyButton(label, element, about = {}) {
   let timer;
   const button = h("button", { type: "button", ...about, onclick: async () => {

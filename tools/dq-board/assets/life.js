@@ -62,7 +62,9 @@ export function life() {
   function notice(job) {
     const now = live.now();
     const note = (at, what, tone = "note") => seen.push({ at, what: `seen: ${what}`, tone });
-    if (before && before.attempts < job.attempts) note(job.started ?? now, `delivered, attempt ${text.full(job.attempts)}`);
+    // The last attempt, if it has ended by now.
+    const ended = job.history.findLast((it) => it.attempts === job.attempts);
+    if (before && before.attempts < job.attempts) note(job.started ?? ended?.started ?? now, `delivered, attempt ${text.full(job.attempts)}`);
     else if (before && before.state !== job.state) note(now, job.state);
     if (before && job.progress !== null && before.progress !== job.progress) note(now, `progress ${job.progress}`);
     // At the server, the next failure or success replaces this one.

@@ -70,10 +70,10 @@ export function ofAll(main, title, env) {
 
 const TILES = [
   ["Ready", (row, it) => (put(it.value, text.count(row.jobs[1])), put(it.small, row.oldest === null || row.oldest === undefined ? "none waiting" : `oldest ${oldest(row.oldest)[0]}`, oldest(row.oldest)[1]))],
-  ["Delayed", (row, it) => (put(it.value, text.count(row.jobs[0])), put(it.small, row.next ? `next ${text.until(Math.max(row.next, live.now()), live.now())}` : row.jobs[4] ? `${text.count(row.jobs[4])} blocked` : "none"))],
-  ["Reserved", (row, it) => (put(it.value, text.count(row.jobs[2])), put(it.small, `${text.count(row.waiting)} ${row.waiting === 1 ? "client waiting" : "clients waiting"}`))],
-  ["Dead", (row, it) => (put(it.value, text.count(row.jobs[3]), row.jobs[3] ? "bad" : ""), put(it.small, `${text.count(row.totals[5] ?? 0)} died in total`))],
-  ["Delivered a second", (row, it) => (put(it.value, text.rate(row.rates[1])), put(it.small, `${text.rate(row.rates[0])} added, ${text.rate(row.rates[2])} acked`))],
+  ["Delayed", (row, it) => (put(it.value, text.count(row.jobs[0])), put(it.small, row.next ? `next ${text.until(Math.max(row.next, live.now()), live.now())}` : row.jobs[0] ? "until signalled" : row.jobs[4] ? `${text.count(row.jobs[4])} blocked` : "none"))],
+  ["Reserved", (row, it) => (put(it.value, text.count(row.jobs[2])), put(it.small, live.unseen() ? "clients waiting: not seen here" : `${text.count(row.waiting)} ${row.waiting === 1 ? "client waiting" : "clients waiting"}`))],
+  ["Dead", (row, it) => (put(it.value, text.count(row.jobs[3]), row.jobs[3] ? "bad" : ""), put(it.small, live.unseen() ? "" : `${text.count(row.totals[5] ?? 0)} died in total`))],
+  ["Delivered a second", (row, it) => (put(it.value, live.unseen() ? "–" : text.rate(row.rates[1])), put(it.small, live.unseen() ? "not seen on a replica" : `${text.rate(row.rates[0])} added, ${text.rate(row.rates[2])} acked`))],
   ["Lateness, p50", (row, it) => (put(it.value, ...lateness(row.late[0])), put(it.small, `p99: ${lateness(row.late[1])[0]}`, lateness(row.late[1])[1]))],
 ];
 
@@ -130,7 +130,8 @@ export function queue(main, about, env) {
   const why = h("p", { class: "why", role: "status" });
   main.append(why, figures);
   let [set, hold, held] = [null, null, null];
-  let paused = 0;
+  // What the chart shows besides its answer.
+  let [paused, unseen] = [0, ""];
   const chart = forecast(main, key, about, env.keep, () => ({ set, hold, held, row: rowOf(key) }));
   const totals = h("dl", { class: "facts" });
   const settings = h("dl", { class: "facts" });
@@ -161,8 +162,8 @@ export function queue(main, about, env) {
       const row = rowOf(key);
       if (row.isRead) TILES.forEach(([, show], index) => show(row, tiles[index]));
       showSettings();
-      if (row.paused !== paused) chart.draw();
-      paused = row.paused;
+      if (row.paused !== paused || live.unseen() !== unseen) chart.draw();
+      [paused, unseen] = [row.paused, live.unseen()];
       if (row.isRead) TOTALS.forEach((_, index) => put(numbers[index], text.full(row.totals[index] ?? 0)));
     },
     close() {

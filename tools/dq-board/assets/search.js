@@ -16,7 +16,8 @@ export function search(main, about, env) {
   const jobs = page("Jobs found", found.columns(), env, { key: found.named, letter: "f", kind: "found", none: "No job matches." });
   main.append(form, ...jobs.parts);
   let at = [0, 0];
-  const searched = about.state && found.search({
+  const isAsked = about.state || filter.isFiltered(about);
+  const searched = isAsked && found.search({
     question: filter.question(about, state),
     done({ done, of }) {
       at = [done, of];
@@ -25,7 +26,7 @@ export function search(main, about, env) {
     told: () => `${text.full(at[0])} of ${text.full(at[1])} queues searched`,
     end: "all queues searched",
   }, jobs);
-  if (!about.state) {
+  if (!isAsked) {
     put(jobs.empty, "What is looked for? A part of an id, of a payload, of a reason, a label, a group or a signal.");
     jobs.empty.hidden = false;
   }

@@ -11,6 +11,7 @@ const leave = document.getElementById("sign-out");
 leave.addEventListener("click", signOut);
 
 const isKnown = ({ head }) => head.nodes.some((node) => node.version && !node.unsynced);
+const isReplica = (head) => head.nodes.some((node) => node.role === "slave");
 const figure = (title, of, show = text.count, tone = "") => {
   const by = (server) => (isKnown(server) ? of(server.head) : null);
   return { title, by, show: (server) => (by(server) === null ? "–" : [show(by(server)), by(server) ? tone : ""]) };
@@ -20,7 +21,7 @@ const figure = (title, of, show = text.count, tone = "") => {
 function trouble({ head }) {
   const why = head.nodes.map((node) => node.down ?? node.trouble).find(Boolean);
   const down = head.nodes.find((node) => node.down)?.down;
-  return [down ? downTold(down) : why ?? (isKnown({ head }) ? "" : "connecting"), why ? "bad" : "", why];
+  return [down ? downTold(down) : why ?? (!isKnown({ head }) ? "connecting" : isReplica(head) ? "replica" : ""), why ? "bad" : "", why];
 }
 
 const all = sheet("Servers", [
@@ -30,7 +31,7 @@ const all = sheet("Servers", [
   figure("Delayed", (head) => head.jobs[0]),
   figure("Reserved", (head) => head.jobs[2]),
   figure("Dead", (head) => head.jobs[3], text.count, "bad"),
-  figure("Delivered/s", (head) => head.rates[1], text.rate),
+  figure("Delivered/s", (head) => (isReplica(head) ? null : head.rates[1]), text.rate),
   { title: "State", by: (server) => trouble(server)[0], show: trouble },
 ], { about: {}, keep() {} }, { key: ({ name }) => name, letter: "s" });
 wrong.after(all.table);

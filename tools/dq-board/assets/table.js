@@ -281,7 +281,7 @@ export function tile(parent, title) {
 const FIGURES = [
   ["Ready", (head, it) => (put(it.value, text.count(head.jobs[1])), put(it.small, `${text.count(head.jobs[2])} reserved`))],
   ["Delayed", (head, it) => (put(it.value, text.count(head.jobs[0])), put(it.small, `${text.count(head.jobs[4])} blocked`))],
-  ["Dead", (head, it) => (put(it.value, text.count(head.jobs[3]), head.jobs[3] ? "bad" : ""), put(it.small, `${text.rate(head.rates[5])} die a second`))],
+  ["Dead", (head, it) => (put(it.value, text.count(head.jobs[3]), head.jobs[3] ? "bad" : ""), put(it.small, live.unseen() ? "" : `${text.rate(head.rates[5])} die a second`))],
   ["Delivered a second", (head, it) => (put(it.value, live.unseen() ? "–" : text.rate(head.rates[1])), put(it.small, live.unseen() ? "not seen on a replica" : `${text.rate(head.rates[0])} added, ${text.rate(head.rates[2])} acked${head.jobs[5] ? `; ${text.count(head.jobs[5])} done are kept (${text.bytes(head.doneBytes)})` : ""}`))],
   ["Lateness", (head, it) => (put(it.value, head.late === null ? "–" : text.micros(head.late)), put(it.small, "mean of the last deliveries"))],
   ["Waiting clients", (head, it) => (put(it.value, live.unseen() ? "–" : text.count(head.waiting)), put(it.small, live.unseen() ? "not seen on a replica" : "in DQ.BPOP"))],

@@ -14,8 +14,9 @@ const LEFT = STATES.filter((state) => !["dead", "done"].includes(state));
 function far({ layers, known }) {
   const of = (...states) => sum(layers.flatMap(({ counts }) => states.map((state) => counts[state] ?? 0)));
   const [all, done, dead] = [sum(layers.map(({ jobs }) => jobs.length)), of("done"), of("dead")];
-  if (known) return { said: `${text.full(done)} of ${text.full(all)} done`, share: all ? done / all : 0 };
-  return { said: `${text.full(of(...LEFT))} left${dead ? `, ${text.full(dead)} dead` : ""}, at least ${text.full(done)} done`, share: null };
+  const died = dead ? `, ${text.full(dead)} dead` : "";
+  if (known) return { said: `${text.full(done)} of ${text.full(all)} done${died}`, share: all ? done / all : 0 };
+  return { said: `${text.full(of(...LEFT))} left${died}, at least ${text.full(done)} done`, share: null };
 }
 
 // Of a batch of which done jobs may be gone. Without the right to DQ.LEN it is not known how many are left.

@@ -237,6 +237,18 @@ class Copying(BoardTest):
         expect(page.get_by_label("Payload")).to_have_text(self.PAYLOAD)
         return page
 
+    def test_a_name_that_is_cut_is_copied_in_one_piece(self):
+        server = self.server()
+        name = "team-0:service-17:deliveries-of-the-$&-warehouse"
+        server.client.execute_command("DQ.ADD", name, "job", "x")
+        page = self.window(permissions=["clipboard-read", "clipboard-write"])
+        page.goto(self.board(server).url)
+        expect(page.get_by_role("link", name=name)).to_be_visible()
+        page.evaluate("getSelection().selectAllChildren(document.querySelector('.table'))")
+        page.keyboard.press("Control+c")
+        self.assertIn(name, self.pasted(page).splitlines())
+        self.assertEqual(page.wrong, [])
+
     def pasted(self, page):
         """The clipboard's text, read by a page that has access to it."""
         other = page.context.new_page()

@@ -34,6 +34,9 @@ class Life(BoardTest):
         self.assertNotIn("late by", page.locator(".life").inner_text())
         page.goto(board.url + "jobs?queue=0:q&state=delayed")
         expect(page.locator("tbody tr").filter(has_text="signal")).to_contain_text("until it is signalled")
+        client.execute_command("DQ.DEL", "q", "later")
+        page.goto(board.url + "queue?queue=0:q")
+        expect(page.locator(".tile").filter(has_text="Delayed")).to_have_text("Delayed1until signalled")
         page.goto(board.url + "jobs?queue=0:q&state=delayed&id=signal")
         expect(page.locator("tbody .f2")).to_have_text("until it is signalled")
         page.goto(board.url + "job?queue=0:q&id=signal")
@@ -331,6 +334,17 @@ class Life(BoardTest):
         expect(moments).to_have_text(["due", "died: never"])
         page.goto(board.url + "job?queue=0:q&id=signal")
         expect(page.locator(".facts")).to_contain_text("Waits for the signalapproved")
+        # An attempt that began and ended between two looks is shown once.
+        client.execute_command("DQ.CFGSET", "q", "HISTORY", 5)
+        client.execute_command("DQ.ADD", "q", "quick", "x")
+        page.goto(board.url + "job?queue=0:q&id=quick")
+        expect(moments).to_have_text(["due", "now"])
+        both = client.pipeline()
+        both.execute_command("DQ.POP", "q", "ID", "quick")
+        both.execute_command("DQ.NACK", "q", "quick", "DELAY", HOUR, "REASON", "no route")
+        both.execute()
+        expect(moments.filter(has_text="attempt failed: no route")).to_have_count(1)
+        expect(moments.filter(has_text="delivered, attempt 1")).to_have_count(1)
         self.assertEqual(page.wrong, [])
 
     def test_a_graph_of_a_thousand_stays_readable(self):

@@ -74,6 +74,13 @@ class Search(BoardTest):
             token = client.execute_command("DQ.POP", "results", "ID", id)[2]
             client.execute_command("DQ.ACK", "results", "RESULTS", id, token, b"it is " + result)
         self.assertEqual(list(self.found(board, f"queue=0:results&state=done&result={urllib.parse.quote(evil)}")), ["a"])
+        # An address without a state, by a label that needs more than one line.
+        label = "Kundenimport – März, größere Dateien"
+        client.execute_command("DQ.ADD", "labelled", "job", "x", "LABEL", label)
+        wait_until("its queue is known", lambda: json.loads(ask(board.url + "api/look/find?state=all&id=o")[2])["of"] == 253)
+        page.goto(f"{board.url}search?label={urllib.parse.quote(label)}")
+        expect(lines.locator(".f5")).to_have_text(label)
+        self.assertFalse(lines.locator(".f5").evaluate("(it) => it.scrollWidth > it.clientWidth"), "a label is not cut")
         # A board that shows only some of the queues searches no others.
         some = self.board(server, "--queue", "many-001", "--queue", "many-003")
         wait_until("they are known", lambda: json.loads(ask(some.url + "api/look/find?state=all&id=o")[2])["of"] == 2)

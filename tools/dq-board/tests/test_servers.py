@@ -113,10 +113,22 @@ class Servers(BoardTest):
             expect(page.locator("dl.tile").filter(has_text=tile).locator("dd").first).to_have_text("–")
         page.goto(board.url + "queue?queue=0:q")
         expect(page.locator(".why")).to_have_text(said)
+        figures = page.get_by_role("region", name="Figures")
+        for told in ["Dead0", "Reserved0clients waiting: not seen here", "Delivered a second–not seen on a replica"]:
+            expect(figures.locator("dl.tile").filter(has_text=told)).to_have_text(told)
         expect(page.locator("#server")).to_contain_text("replica, to look at only")
         expect(page.locator("#trouble")).to_be_hidden()
         expect(page.get_by_text(unseen)).to_be_visible()
-        expect(page.locator(".summary, .readout").first).to_contain_text("what was delivered is not known")
+        expect(page.locator(".readout")).to_contain_text("what was delivered is not known")
+        # Even if the chart is there before the board has said that it is one.
+        held, asked = [], []
+        page.route("**/api/live", lambda route: held.append(route))
+        page.route("**/api/look/forecast?*", lambda route: asked.append(route) or len(asked) > 1 or route.continue_())
+        page.reload()
+        expect(page.locator(".readout")).to_contain_text("1 job already due")
+        held[0].continue_()
+        expect(page.locator(".readout")).to_contain_text("what was delivered is not known")
+        page.unroute_all(behavior="ignoreErrors")
         expect(page.locator(".actions button")).to_have_count(0)
         master.stop()
         expect(page.locator("#trouble")).to_contain_text(f"is a replica and lost its master 127.0.0.1:{master.port} less than a minute ago: its jobs are those of then. A replica delivers nothing itself")

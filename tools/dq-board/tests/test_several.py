@@ -35,6 +35,15 @@ class Several(BoardTest):
     def line(self, page, name):
         return page.locator("tbody tr").filter(has=page.get_by_role("link", name=name, exact=True))
 
+    def test_a_replica_is_called_one(self):
+        servers, board = self.several()
+        servers["us"].client.execute_command("REPLICAOF", "127.0.0.1", servers["eu"].port)
+        page = self.window()
+        page.goto(board.url)
+        expect(self.line(page, "us").locator(".s7")).to_have_text("replica")
+        self.assertEqual([self.line(page, name).locator(".s6").inner_text() for name in servers], ["0", "–"])
+        self.assertEqual(page.wrong, [])
+
     def test_each_has_its_board_and_all_a_line(self):
         servers, board = self.several("--allow-actions")
         for width in [1280, 320]:

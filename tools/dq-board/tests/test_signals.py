@@ -58,9 +58,11 @@ class Signals(BoardTest):
     def test_who_only_looks_sends_nothing(self):
         server = self.server()
         self.waiting(server.client, "a", "s")
-        page = self.window(viewport={"width": 320, "height": 860})
+        page = self.window()
         board = self.board(server)
         page.goto(board.url + "signals?queue=0:q")
+        expect(page.get_by_role("columnheader")).to_have_text(["Signal", "Job", "Goes on without it"])
+        page.set_viewport_size({"width": 320, "height": 860})
         expect(page.locator("tbody tr")).to_have_count(1)
         expect(page.locator("tbody button:visible")).to_have_count(0)
         self.assertFalse(page.evaluate("document.documentElement.scrollWidth > innerWidth"))
