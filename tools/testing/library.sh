@@ -67,12 +67,12 @@ test_spring() {
     done
 }
 
-# The broker for a framework.
+# The broker for a framework. Most tests wait for servers and workers of their own.
 test_broker() { # name options...
     python=$(tools/install/venv.sh "${DQ_SUITE_OUT%/*}/brokers/$1" "clients/$1/tests/requirements.txt")
     cd "clients/$1" && shift
     ruff .
-    "$python" -m pytest --timeout 300 "$@"
+    "$python" -m pytest -n "${JOBS:-3}" --timeout 300 "$@"
 }
 
 test_suite() {
