@@ -1,6 +1,6 @@
 #!/bin/sh
 # Downloads the real libraries that the import is tested against: BullMQ, two versions of Redisson, and dq's for Java.
-#   tests/real/prepare.sh folder
+#   DQ_SUITE_OUT=... tests/real/prepare.sh folder
 # Reports what cannot be downloaded; the tests then skip it, except where CI is set.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
@@ -22,11 +22,10 @@ redisson() { # version
         -DoutputDirectory="$folder/redisson-$1" dependency:copy-dependencies >&2
 }
 
-# dq's Java library together with Redisson, for an application that moves from Redisson to dq.
+# dq's Java library together with Redisson, for an application that moves from Redisson to dq: as the behaviour suite has it.
 dq_java() {
     command -v mvn >/dev/null || { echo "dq for Java: no mvn here." >&2; return 1; }
-    mvn -q -B -Dstyle.color=never -f "$here/../../../../clients/java/all.xml" -pl :dq-redis,:dq-redisson \
-        -Ddq.target="$folder/dq-java" compile dependency:copy-dependencies -DexcludeGroupIds=io.github.redis-dq >&2
+    "$here/../../../testing/suite.sh" java >/dev/null && rm -rf "$folder/dq-java" && ln -s "$DQ_SUITE_OUT/java" "$folder/dq-java"
 }
 
 bullmq || echo "BullMQ cannot be had." >&2
