@@ -12,6 +12,11 @@ class Flow(BoardTest):
         client = server.client
         say = client.execute_command
         evil = HOSTILE[0]
+        say("DQ.CFGSET", "release", "DONELEN", 9)
+        say("DQ.ADD", "release", "test", "x")
+        say("DQ.ADD", "release", "deploy", "x", "AFTER", 1, "test")
+        token = say("DQ.POP", "release")[2]
+        say("DQ.NACK", "release", "test", "TOKEN", token, "FATAL")
         say("DQ.CFGSET", "q", "DONELEN", 1000)
         parts = [f"part-{number:02}" for number in range(50)]
         say("DQ.ADD", "q", "begin", "x")
@@ -91,11 +96,6 @@ class Flow(BoardTest):
         page.clock.fast_forward(31_000)
         expect(second.locator("summary")).to_have_text("Layer 2: 23 done, 1 dead, 26 ready")
         expect(second.locator("li").first).to_be_hidden()
-        say("DQ.CFGSET", "release", "DONELEN", 9)
-        say("DQ.ADD", "release", "test", "x")
-        say("DQ.ADD", "release", "deploy", "x", "AFTER", 1, "test")
-        token = say("DQ.POP", "release")[2]
-        say("DQ.NACK", "release", "test", "TOKEN", token, "FATAL")
         page.goto(board.url + "flow?queue=0:release&id=deploy")
         expect(page.locator("main").get_by_role("status")).to_have_text("0 of 2 done, 1 dead.")
         page.goto(board.url + "flow?queue=0:q&id=none")
