@@ -187,7 +187,7 @@ impl Queue {
             Code::GroupRate.of(used as usize).until(Some(opens))
         });
         let fifo = held.fifo.then(|| Code::GroupFifo.alone());
-        let before = self.serving().ready_before(handle, now, BEFORE_MAX);
+        let before = self.at(at).ready_before(handle, BEFORE_MAX);
         let behind = (before > 0).then(|| Code::Behind.of(before));
         let mut all: Vec<Reason> = [paused, max, rate, fifo, behind]
             .into_iter()

@@ -17,7 +17,7 @@ mod groups;
 pub use groups::GroupSeen;
 
 /// Jobs that a query goes through one by one, at most: a few milliseconds, and only after a standstill.
-const LOOKED_AT: usize = 10_000;
+pub(super) const LOOKED_AT: usize = 10_000;
 
 /// The instant for which a query reads a queue. Due times follow the clock everywhere; only a master says that a
 /// lease or a TTL has expired.
@@ -87,6 +87,11 @@ pub(super) struct Overdue {
 impl Overdue {
     pub fn leases(self) -> usize {
         self.came_back + self.died + self.went + self.odd
+    }
+
+    /// Whether every job is in the state of its list.
+    pub fn is_none(self) -> bool {
+        self.leases() + self.expired() == 0
     }
 
     /// Jobs that are gone.

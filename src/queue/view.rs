@@ -3,16 +3,17 @@
 use super::budget::DELIVERED_BYTES;
 use super::clock::Now;
 use super::instant::started_at;
-use super::job::{CompletionView, Handle, JobView, Life, Place, State};
+use super::job::{CompletionView, Failure, Handle, JobView, Life, Place, State};
 use super::note::Notes;
 use super::outcome::{JobEnd, Known, Outcome};
-use super::overdue::{At, View};
+use super::overdue::{At, View, LOOKED_AT};
 use super::recurring::rule::{Occurrence, ZoneOf};
 use super::state::done::Done;
 use super::state::jobs::Jobs;
 use super::state::schedule::merge;
 use super::state::store::Status;
 use super::Queue;
+use std::ops::RangeInclusive;
 
 /// What DQ.STATS shows beside the totals.
 #[allow(missing_docs, reason = "states are called as DQ.STATS calls them")]
@@ -212,7 +213,11 @@ impl<'q> View<'q> {
     fn job_in(self, handle: Handle, state: State) -> JobView<'q> {
         let job = self.jobs.job(handle);
         let next = self.jobs.successor(handle);
-        let Status { due, life, .. } = job.status();
+        let Status {
+            place, due, life, ..
+        } = job.status();
+        // What the timer has yet to carry out: seen in another state, it has come back or died by the end of its lease.
+        let lease_ended = place == Place::Reserved && matches!(state, State::Ready | State::Dead);
         JobView {
             id: job.id(),
             payload: job.payload(),
@@ -220,7 +225,10 @@ impl<'q> View<'q> {
             due,
             terms: job.terms(),
             life,
-            failure: job.failure(),
+            failure: match lease_ended {
+                true => Some(Failure::of_lease(life.at)),
+                false => job.failure(),
+            },
             recurring: job.recurring().map(|it| (&it.rule.rule, it.occurrence)),
             group: self.parts.group_of(self.jobs, handle),
             next: next.map(|next| self.jobs.job(next).payload()),
@@ -293,6 +301,38 @@ impl<'q> View<'q> {
         }
     }
 
+    /// Jobs of these due times in the order of delivery, with those of overdue leases, of which about `count` are known.
+    fn by_rank(self, dues: RangeInclusive<u64>, count: usize) -> impl Iterator<Item = Handle> + 'q {
+        let jobs = self.jobs;
+        let ready = jobs
+            .schedule()
+            .by_rank(dues.clone(), |it| jobs.job(it).seq());
+        let back = jobs.overdue_by_rank(dues, count, self.at);
+        merge(ready, back.into_iter(), |&a, &b| {
+            jobs.rank(a) <= jobs.rank(b)
+        })
+    }
+
+    /// How many ready jobs of its group, or of those without one, come before a ready job, counted up to `most`.
+    pub(super) fn ready_before(self, handle: Handle, most: usize) -> usize {
+        let (jobs, now) = (self.jobs, self.at.now);
+        if self.overdue().is_none() {
+            return self.queue.serving().ready_before(handle, now, most);
+        }
+        let group = jobs.job(handle).group();
+        if group.is_some() && self.queue.settings().group_limits.is_fifo {
+            return 0;
+        }
+        let before = self
+            .by_rank(0..=now.ms(), most)
+            .take_while(|&it| it != handle);
+        let of_group = before
+            .take(LOOKED_AT)
+            .filter(|&it| jobs.job(it).group() == group);
+        let ready = of_group.filter(|&it| jobs.seen_state(it, self.at) == Some(State::Ready));
+        ready.take(most).count()
+    }
+
     /// Shows jobs of one state in its own order.
     pub fn peek(self, peek: &Peek, mut each: impl FnMut(JobView<'_>)) {
         let at = self.at;
@@ -302,7 +342,6 @@ impl<'q> View<'q> {
         }
         let until = |&(at, _): &(u64, Handle)| at <= to;
         let handle = |(_, handle)| handle;
-        let seq = |handle| self.jobs.job(handle).seq();
         let mut show = |handles: &mut dyn Iterator<Item = Handle>| {
             let are_so = handles.filter(|&it| self.jobs.seen_state(it, at) == Some(peek.state));
             peek.show(are_so.map(|it| self.job_in(it, peek.state)), &mut each);
@@ -310,18 +349,14 @@ impl<'q> View<'q> {
         let now_ms = at.now.ms();
         match peek.state {
             State::Delayed => {
+                let seq = |handle| self.jobs.job(handle).seq();
                 let delayed = self.jobs.schedule().by_due(from.max(now_ms + 1), seq);
                 show(&mut delayed.take_while(until).map(handle));
             }
             State::Ready => {
                 let dues = from..=now_ms.min(to);
-                let ready = self.jobs.schedule().by_rank(dues.clone(), seq);
                 let count = usize::try_from(peek.count).unwrap_or(usize::MAX);
-                let back = self.jobs.overdue_by_rank(dues, count, at);
-                let rank = |&handle: &Handle| self.jobs.rank(handle);
-                show(&mut merge(ready, back.into_iter(), |a, b| {
-                    rank(a) <= rank(b)
-                }));
+                show(&mut self.by_rank(dues, count));
             }
             State::Reserved => {
                 let leases = self.jobs.leases_from(from.max(at.ended_ms + 1));

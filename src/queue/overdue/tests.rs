@@ -5,6 +5,7 @@ use crate::queue::clock::{Mint, When};
 use crate::queue::codec::decode;
 use crate::queue::deliver::{LeaseLength, Pop};
 use crate::queue::effects::Effects;
+use crate::queue::explain::{Code, Reason};
 use crate::queue::recurring::rule::{Pattern, Rule};
 use crate::queue::settings::SettingsChange;
 use crate::queue::stats::Totals;
@@ -247,17 +248,26 @@ fn groups_hold_what_they_will_hold() {
     assert!(differ > 100, "{differ}");
 }
 
+/// What DQ.EXPLAIN says of the ready jobs before a job.
+fn behind(queue: &mut Queue, id: &[u8], now: Now) -> Option<Reason> {
+    let all = queue.explain_job(id, now.into()).unwrap();
+    all.into_iter().find(|it| it.code == Code::Behind)
+}
+
 #[test]
 fn all_looks_agree() {
     each_standstill(None, true, |stage| {
-        let [still, expired] = stage.twins();
+        let [mut still, mut expired] = stage.twins();
         for state in State::ALL {
             let now = stage.now();
             let (seen, there) = (shown(&still, state, now), shown(&expired, state, now));
             assert_eq!(seen, there, "{state:?}");
             for id in &seen[1] {
-                let got = still.at(now).get(id);
-                assert_eq!(got.map(|it| it.state), Some(state));
+                let [got, will_be] = [&still, &expired]
+                    .map(|it| it.at(now).get(id).map(|it| (it.state, it.failure)));
+                assert_eq!(got, will_be);
+                assert_eq!(got.map(|it| it.0), Some(state));
+                assert_eq!(behind(&mut still, id, now), behind(&mut expired, id, now));
             }
             assert_eq!(seen[1].len(), still.at(now).len(Some(state)));
         }
