@@ -1,7 +1,7 @@
 //! What commands take in any order and case, and what they refuse: then nothing is done, whether the queue is there or
 //! not.
 
-use dq::queue::attr::{Attr, Kind, Unsaid};
+use dq::queue::attr::{Attr, Kind, Row, Unsaid};
 
 use crate::probe::Probe;
 use crate::support::Reply;
@@ -175,6 +175,27 @@ fn the_least_and_the_most_of_every_option() {
     p.says("DQ.ADD q a x REPLACE TTL 1", "'a'");
 }
 
+/// The values just within the bounds of a row, and just beyond; whether each is taken.
+fn at_the_bounds(row: &Row) -> Vec<(String, bool)> {
+    match row.kind {
+        Kind::Number { least, most, .. } => {
+            // Of a TTL no more is taken than there are instants after now.
+            let most_fits = row.word() != "TTL";
+            let ends = [
+                (least, true),
+                (least - 1, false),
+                (most, most_fits),
+                (most + 1, false),
+            ];
+            ends.map(|(number, fits)| (number.to_string(), fits)).into()
+        }
+        Kind::Text(most) => [most, most + 1]
+            .map(|len| ("l".repeat(len), len == most))
+            .into(),
+        Kind::Ladder => Vec::new(),
+    }
+}
+
 /// The columns of the table of attributes that no code reads, and what there is where nothing is said.
 #[test]
 fn the_table_of_attributes_says_what_is_so() {
@@ -205,6 +226,10 @@ fn the_table_of_attributes_says_what_is_so() {
                 "{line}"
             );
         }
+        for (value, fits) in at_the_bounds(row) {
+            let reply = p.ask(&format!("DQ.ADD none a x XX {word} {value}"));
+            assert_eq!(reply.starts_with("-ERR"), !fits, "{word} {value}");
+        }
         p.run("DQ.ADD q a x REPLACE");
         let bytes = p.field_int("DQ.STATS q", "bytes");
         let of_unsaid = p.field_text("DQ.GET q a", field);
@@ -213,6 +238,9 @@ fn the_table_of_attributes_says_what_is_so() {
             matches!(row.unsaid, Unsaid::Nothing(_)),
             "{word}"
         );
+        if let Unsaid::Is(number) = row.unsaid {
+            assert_eq!(of_unsaid, number.to_string(), "{word}");
+        }
         p.run(&format!("DQ.ADD q a x REPLACE {word} {said}"));
         let counted = p.field_int("DQ.STATS q", "bytes") - bytes;
         let counts = if row.counts_for.contains(&"MAXBYTES") {
