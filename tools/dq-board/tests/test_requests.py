@@ -98,6 +98,15 @@ class Requests(BoardTest):
         self.assertIn("frame-ancestors 'none'", policy)
         self.assertNotIn("unsafe", policy)
 
+    def test_what_is_not_there_is_not_found(self):
+        board = self.board(self.server())
+        for path, said in [("metrics", "redis_exporter"), ("api/none", "There is no such page."), ("nonsense", "There is no such page."), ("assets/none.js", "No such file.")]:
+            status, headers, text = ask(board.url + path)
+            self.assertEqual((status, headers["content-type"]), (404, None), path)
+            self.assertIn(said, text)
+        for path in ["", "queue?queue=0:none", "search"]:
+            self.assertEqual(ask(board.url + path)[0], 200, path)
+
     def test_under_a_prefix(self):
         server = self.server()
         server.client.execute_command("DQ.ADD", "q", "job", "x")

@@ -117,7 +117,7 @@ class Several(BoardTest):
     def test_under_a_prefix_and_what_is_none(self):
         _, board = self.several("--prefix", "/ops")
         self.assertEqual(json.loads(ask(board.url + "api/servers")[2])["servers"][0]["name"], "eu")
-        for address, status in [("eu/api/scale?queue=0:orders&per=100", 200), ("asia/", 404), ("asia/api/live", 404), ("api/look/queue?queue=0:orders", 404)]:
+        for address, status in [("eu/api/scale?queue=0:orders&per=100", 200), ("asia/", 404), ("asia/api/live", 404), ("eu/metrics", 404), ("metrics", 404), ("api/look/queue?queue=0:orders", 404)]:
             self.assertEqual(ask(board.url + address)[0], status, address)
         page = self.window()
         page.goto(board.url + "us/")

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::{Path, RawQuery, State};
+use axum::http::{HeaderMap, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Router};
@@ -41,7 +42,9 @@ pub fn routes(servers: &Arc<Servers>) -> Router {
 }
 
 fn pages(site: Arc<Site>) -> Router {
-    Router::new()
+    let shown = assets::PAGES.into_iter();
+    let shown = shown.fold(Router::new(), |all, path| all.route(path, get(page)));
+    shown
         .route("/assets/{name}", get(assets::asset))
         .route("/api/live", get(live::live))
         .route("/api/see", post(live::see))
@@ -55,7 +58,7 @@ fn pages(site: Arc<Site>) -> Router {
         .route("/api/commands", post(act::commands))
         .route("/api/sign-in", post(sign::sign_in))
         .route("/api/sign-out", post(sign::sign_out))
-        .fallback(get(page))
+        .fallback(nothing)
         .layer(axum::extract::DefaultBodyLimit::max(BODY_MAX))
         .layer(axum::middleware::from_fn(in_time))
         .with_state(site)
@@ -63,6 +66,10 @@ fn pages(site: Arc<Site>) -> Router {
 
 async fn page(State(site): Shared) -> Response {
     assets::page("index.html", &site.prefix).into_response()
+}
+
+async fn nothing(State(site): Shared, uri: Uri, headers: HeaderMap) -> Response {
+    assets::nothing(uri.path(), &headers, &site.prefix)
 }
 
 async fn look(

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use axum::extract::State;
+use axum::http::{HeaderMap, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Router};
@@ -63,12 +64,17 @@ pub fn routes(servers: Arc<Servers>) -> Router {
         .route("/api/servers", get(all))
         .route("/api/sign-in", post(sign::sign_in))
         .route("/api/sign-out", post(sign::sign_out))
+        .fallback(nothing)
         .layer(axum::middleware::from_fn(in_time))
         .with_state(servers)
 }
 
 async fn page(State(servers): State<Arc<Servers>>) -> Response {
     assets::page("servers.html", &servers.prefix).into_response()
+}
+
+async fn nothing(State(servers): State<Arc<Servers>>, uri: Uri, headers: HeaderMap) -> Response {
+    assets::nothing(uri.path(), &headers, &servers.prefix)
 }
 
 async fn all(
