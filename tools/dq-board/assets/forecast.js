@@ -104,15 +104,14 @@ export function forecast(parent, key, about, remember, limits) {
   };
 }
 
-// What the queue's limits leave of so many workers, and what holds it now. Groups are taken for equally busy: with fewer
-// it is less.
-function limited(workers, ms, { set, hold, row }) {
+// What the limits of the queue and of its groups leave of so many workers, and what holds it now.
+function limited(workers, ms, { set, hold, groups, row }) {
   const most = [[workers / ms, ""]];
   const number = text.full;
   if (set?.maxreserved) most.push([set.maxreserved / ms, `, as MAXRESERVED ${number(set.maxreserved)} allows`]);
   if (set?.rate[0]) most.push([set.rate[0] / set.rate[1], `, as RATE ${set.rate.map(number).join(" in ")} ms allows`]);
-  if (set?.groupmax && row.groups) most.push([(set.groupmax * row.groups) / ms, `, at best, as GROUPMAX ${number(set.groupmax)} allows`]);
-  if (set?.grouprate[0] && row.groups) most.push([(set.grouprate[0] / set.grouprate[1]) * row.groups, `, at best, as GROUPRATE ${set.grouprate.map(number).join(" in ")} ms allows`]);
+  if (groups?.reserved) most.push([groups.reserved[0] / ms, `, at best, as ${groups.reserved[1]} allows`]);
+  if (groups?.rate) most.push([groups.rate[0], `, at best, as ${groups.rate[1]} allows`]);
   const [perMs, why] = most.reduce((least, it) => (it[0] < least[0] ? it : least));
   const paused = row.paused < 0 ? Infinity : row.paused ? Math.max(row.paused - live.now(), 0) : 0;
   const opens = hold?.until ? Math.max(hold.until - live.now(), 0) : 0;
@@ -142,7 +141,7 @@ function workers(about, changed) {
       put(measured, own ? "" : answer.measured ? "(as measured)" : answer.unseen ? "(assumed: no job was seen reserved, as with NOACK)" : "(assumed: nothing was measured yet)");
       // Whoever types a number asks what would be.
       const hold = own && limits.hold?.idle ? null : limits.hold;
-      return { ...limited(of("workers"), of("ms"), { ...limits, hold }), isAsked: own || answer.asked !== false, isKnown: own || Boolean(answer.measured), unseen: live.unseen(), held: limits.held, row: limits.row };
+      return { ...limited(of("workers"), of("ms"), { ...limits, hold }), isAsked: own || answer.asked !== false, isKnown: own || Boolean(answer.measured), unseen: live.unseen(), held: limits.groups?.held, row: limits.row };
     },
   };
 }

@@ -129,10 +129,10 @@ export function queue(main, about, env) {
   const tiles = TILES.map(([title]) => tile(figures, title));
   const why = h("p", { class: "why", role: "status" });
   main.append(why, figures);
-  let [set, hold, held] = [null, null, null];
+  let [set, hold, groups] = [null, null, null];
   // What the chart shows besides its answer.
   let [paused, unseen] = [0, ""];
-  const chart = forecast(main, key, about, env.keep, () => ({ set, hold, held, row: rowOf(key) }));
+  const chart = forecast(main, key, about, env.keep, () => ({ set, hold, groups, row: rowOf(key) }));
   const totals = h("dl", { class: "facts" });
   const settings = h("dl", { class: "facts" });
   const wrong = h("p", { class: "wrong", role: "alert" });
@@ -145,7 +145,7 @@ export function queue(main, about, env) {
   const followed = live.follow((signal) => live.look("queue", `queue=${key}`, signal), (answer, error) => {
     put(wrong, error ?? "");
     if (!answer) return;
-    [set, hold, held] = [answer.settings, answer.hold, answer.paused];
+    [set, hold, groups] = [answer.settings, answer.hold, answer.groups];
     put(why, answer.why ?? "");
     showSettings();
     chart.draw();

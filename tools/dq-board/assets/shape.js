@@ -41,10 +41,14 @@ export function shape(answer, width, looked, { perMs, why, hold, from, isAsked, 
   const scaled = axis(cut ? others : Math.max(others, ready, 1), looked.log);
   const level = leveled(scaled);
   const span = dues.length * each;
-  const result = drained(ready, dues, span, perMs, from);
   const total = ready + sum(dues);
+  // Jobs of paused groups stay: of those that become due as many as of all that wait.
+  const later = held ? Math.min(held.later / Math.max(row.jobs[0] + row.jobs[4], 1), 1) : 0;
+  const go = { ready: Math.max(ready - (held?.ready ?? 0), 0), dues: later ? dues.map((count) => count * (1 - later)) : dues };
+  const stays = held ? Math.round(ready - go.ready + later * sum(dues)) : 0;
+  const result = drained(go.ready, go.dues, span, perMs, from);
   const flows = isKnown && isAsked && (!hold || hold.until);
-  const view = { answer, looked, perMs, why, hold, from, isAsked, isKnown, unseen, held, flows, row, ...place, ready, cut, scaled, level, span, line: isKnown ? perMs * each : 0, result, total };
+  const view = { answer, looked, perMs, why, hold, from, isAsked, isKnown, unseen, held, flows, row, ...place, ready, cut, scaled, level, span, line: isKnown ? perMs * each : 0, result, total, stays };
   const summary = summed(view);
   return {
     paths: paths(view),
@@ -191,19 +195,21 @@ function summed(view) {
   return `${start}: ${delivered}. The next ${zoom}: ${due}.${shifts}`;
 }
 
-function sentence({ answer: { now }, perMs, why, hold, from, isAsked, isKnown, unseen, held, row, span, total, result: { done, left, longest } }) {
+function sentence({ answer: { now }, perMs, why, hold, from, isAsked, isKnown, unseen, held, row, span, total, stays, result: { done, left, longest } }) {
   if (unseen) return unseen;
   if (!total) return "there is nothing to do.";
   if (from === Infinity) return "the queue is paused: nothing is delivered until it is resumed.";
   if (!isAsked) return `no client asks for jobs${row.jobs[2] ? ` (${text.full(row.jobs[2])} reserved)` : ""}: nothing is delivered until one does.`;
-  const waited = row.oldest ? ` The oldest job has waited for ${text.millis(row.oldest)}.` : "";
+  const whose = held && `${held.about ? "about" : held.more ? "at least" : "the"} ${text.jobs(stays)} of ${text.full(held.groups)} paused ${held.groups === 1 ? "group" : "groups"}`;
+  if (stays && stays === total) return `nothing is delivered of ${whose}, and no other is due.`;
+  const but = stays ? `, but for ${whose}` : "";
+  const waited = row.oldest ? ` The oldest job has been due for ${text.millis(row.oldest)}.` : "";
   if (hold && !hold.until) return `not while ${hold.words}.${waited}`;
   if (hold && !isKnown) return `not before ${text.at(hold.until)}, as ${hold.words}.${waited}`;
   if (!isKnown) return `how long this takes is not known: enter the number of workers and the time of a job.${waited}`;
   const rate = `${text.rate(perMs * 1000)} a second${why}`;
-  const but = held ? `, but for ${held.more ? "at least" : "the"} ${text.jobs(held.jobs)} of ${text.full(held.groups)} paused ${held.groups === 1 ? "group" : "groups"}` : "";
   if (left > 0) return `${rate}: not enough. This peak is cleared by ${text.at(now + done)}, ${text.millis(done - span)} after its end${but}.`;
-  if (held) return `${rate}: this peak is cleared by ${text.at(now + done)}${but}.`;
+  if (stays) return `${rate}: this peak is cleared by ${text.at(now + done)}${but}.`;
   const most = Math.max(longest, row.oldest ? row.oldest + from : 0);
   const wait = most < 1000 ? "no job waits longer than a second" : `the longest wait is ${text.millis(most)}`;
   return `${rate}: this peak is cleared by ${text.at(now + done)}; ${wait}.`;

@@ -190,6 +190,17 @@ class Pages(BoardTest):
         expect(verdict).to_contain_text("10 a second: this peak")
         client.execute_command("DQ.PAUSE", "q", "GROUP", "g1")
         expect(verdict).to_have_text(re.compile(r"^10 a second: this peak is cleared by [^;]*, but for the 50 jobs of 1 paused group\.$"))
+        # Others that are delayed, or few that are ready, do not hide that; nor are the paused ones counted among those that go.
+        ready = page.locator(".readout")
+        for number in range(60):
+            client.execute_command("DQ.ADD", "q", f"later-{number}", "x", "DELAY", 2 * HOUR)
+        expect(ready).to_contain_text("60 jobs later")
+        expect(verdict).to_have_text(re.compile(r"^10 a second: this peak is cleared by [^;]*, but for the 50 jobs of 1 paused group\.$"))
+        client.execute_command("DQ.GROUPSET", "q", "g0", "RATE", 1, 5000)
+        expect(verdict).to_contain_text("0.2 a second, at best, as RATE 1 in 5,000 ms of the group g0 allows:")
+        client.execute_command("DQ.GROUPSET", "q", "g0", "MAX", 3, "RATE", 0, 0)
+        expect(verdict).to_contain_text("3.0 a second, at best, as MAX 3 of the group g0 allows:")
+        client.execute_command("DQ.GROUPSET", "q", "g0", "CLEAR")
         client.execute_command("DQ.RESUME", "q", "GROUP", "g1")
         expect(verdict).to_contain_text("; the longest wait is")
         for settings, said in [(["MAXRESERVED", 5], "5.0 a second, as MAXRESERVED 5 allows:"), (["GROUPMAX", 1], "2.0 a second, at best, as GROUPMAX 1 allows:"), (["RATE", 1, 1000], "1.0 a second, as RATE 1 in 1,000 ms allows:")]:
@@ -202,7 +213,7 @@ class Pages(BoardTest):
             client.execute_command("DQ.ADD", "held", f"job-{number}", "x", "GROUP", f"g{number % 2}", "AT", int(time.time() * 1000) - 241_000)
         client.execute_command("DQ.POP", "held", "COUNT", 2, "TTR", HOUR)
         page.goto(page.url.replace("queue=0:q&workers=10&ms=1000", "queue=0:held"))
-        expect(verdict).to_contain_text("not while their groups are at GROUPMAX 1. The oldest job has waited for 4 min")
+        expect(verdict).to_contain_text("not while their groups are at GROUPMAX 1. The oldest job has been due for 4 min")
         expect(page.locator(".legend .end")).to_be_hidden()
         client.execute_command("DQ.CFGSET", "held", "GROUPMAX", 0, "MAXRESERVED", 2)
         expect(verdict).to_contain_text("not while 2 jobs are reserved, as many as MAXRESERVED allows.")

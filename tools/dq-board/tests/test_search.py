@@ -205,7 +205,7 @@ class Scale(BoardTest):
             return json.loads(text) if status == 200 else status
 
         wait_until("it is read", lambda: wanted("queue=q:1&per=10")["attended"] is not None)
-        self.assertEqual(wanted("queue=q:1&per=10"), {"workers": 3, "ready": 20, "reserved": 5, "coming": 0, "attended": True, "per": 10.0, "ahead": 60_000})
+        self.assertEqual(wanted("queue=q:1&per=10"), {"workers": 3, "ready": 20, "reserved": 5, "coming": 0, "held": 0, "attended": True, "per": 10.0, "ahead": 60_000})
         self.assertEqual(wanted("queue=q%3A1&per=10&ahead=1h")["workers"], 5)
         self.assertEqual(wanted("queue=none&per=10")["workers"], 0)
         # Of 25 ready and reserved jobs without a group all may be worked on, of the 60 of three groups two each.
@@ -214,6 +214,11 @@ class Scale(BoardTest):
         self.assertEqual(wanted("queue=q:1&per=1&ahead=1h")["workers"], 110)
         client.execute_command("DQ.CFGSET", "q:1", "GROUPMAX", 2)
         self.assertEqual(wanted("queue=q:1&per=1&ahead=1h")["workers"], 56)
+        # A paused group wants none for its 20 jobs, also among delayed ones of others; one of its own MAX more than the others.
+        client.execute_command("DQ.PAUSE", "q:1", "GROUP", "g0")
+        self.assertEqual((wanted("queue=q:1&per=1&ahead=1h")["workers"], wanted("queue=q:1&per=1")["held"]), (54, 20))
+        client.execute_command("DQ.GROUPSET", "q:1", "g1", "MAX", 12)
+        self.assertEqual(wanted("queue=q:1&per=1&ahead=1h")["workers"], 64)
         client.execute_command("DQ.CFGSET", "q:1", "MAXRESERVED", 9)
         self.assertEqual(wanted("queue=q:1&per=1&ahead=1h")["workers"], 9)
         for words, status in [("per=1", 400), ("queue=q:1", 400), ("queue=q:1&per=x", 400), ("queue=q:1&per=1&ahead=eon", 400), ("queue=other&per=1", 403), ("queue=q:1&per=1&db=1", 403)]:
@@ -238,7 +243,7 @@ class Scale(BoardTest):
         worker = redis.Redis(port=server.port, single_connection_client=True)
         worker.execute_command("DQ.POP", "q", "TTR", HOUR)
         client.execute_command("DQ.ADD", "q", "another", "x")
-        expect(verdict).to_contain_text("not while all workers are busy. The oldest job has waited for")
+        expect(verdict).to_contain_text("not while all workers are busy. The oldest job has been due for")
         # Another board has not seen the delivery, but the worker is connected: all say so.
         board = self.board(server)
         scale = lambda: json.loads(ask(board.url + "api/scale?queue=q&per=10")[2])["attended"]  # noqa: E731
@@ -313,11 +318,19 @@ class Scale(BoardTest):
         other.goto(board.url + "queue?queue=0:noack")
 
         def is_unseen():
-            client.execute_command("DQ.ADD", "noack", "job", "x")
+            client.execute_command("DQ.ADD", "noack", "*", "x")
             client.execute_command("DQ.POP", "noack", "NOACK")
             return "as with NOACK" in other.locator(".ask .note").text_content()
 
-        self.assertIn("None was measured yet.", ask(board.url + "api/scale?queue=noack")[2])
+        # With nothing to do none is wanted, and a first one while nobody is there to be measured.
+        scale = lambda: json.loads(ask(board.url + "api/scale?queue=noack")[2])  # noqa: E731
+        self.assertEqual((scale()["workers"], scale()["per"]), (0, None))
+        client.execute_command("DQ.ADD", "noack", "job", "x")
+        wait_until("it is read", lambda: scale().get("attended") is False)
+        self.assertEqual((scale()["workers"], scale()["ready"]), (1, 1))
+        client.execute_command("DQ.ADD", "begun", "job", "x")
+        client.execute_command("DQ.POP", "begun")
+        wait_until("the worker is seen", lambda: "None was measured yet." in ask(board.url + "api/scale?queue=begun")[2])
         wait_until("it is known", is_unseen)
         expect(other.locator(".ask .note")).to_have_text("(assumed: no job was seen reserved, as with NOACK)")
         self.assertIn("This cannot be measured: no job was seen reserved, as with NOACK.", ask(board.url + "api/scale?queue=noack")[2])

@@ -37,7 +37,10 @@ async fn wanted(site: &Site, query: &str) -> Result<Value, Failure> {
     let key = QueueKey::new(db, queue.clone());
     site.board.shows(&key)?;
     let measured = site.board.reader.measured(&key);
-    let each = scale::each(Some(per.into()), measured, ahead).ok_or_else(|| {
+    let each = scale::each(Some(per.into()), measured, ahead);
+    let load = views::load(&site.board, &key, ahead).await?;
+    let attended = views::attended(&site.board, &key).await?;
+    let workers = scale::wanted(load, each, attended).ok_or_else(|| {
         let why = match site.board.reader.of_row(&key, Row::is_unseen) {
             Some(true) => "This cannot be measured: no job was seen reserved, as with NOACK.",
             _ => "None was measured yet.",
@@ -45,13 +48,13 @@ async fn wanted(site: &Site, query: &str) -> Result<Value, Failure> {
         let asked = format!("How many jobs does a worker do in that time (per)? {why}");
         Failure::asked(&asked)
     })?;
-    let load = views::load(&site.board, &key, ahead).await?;
     Ok(json!({
-        "workers": scale::workers(load, each),
+        "workers": workers,
         "ready": load.ready,
         "reserved": load.reserved,
         "coming": load.coming,
-        "attended": views::attended(&site.board, &key).await?,
+        "held": load.held,
+        "attended": attended,
         "per": each,
         "ahead": ahead,
     }))

@@ -3,19 +3,20 @@
 use std::sync::Arc;
 
 use dq_watch::model::row::{Row, HISTORY};
+use dq_watch::model::stats::{Stats, READY};
 use dq_watch::model::{clock, QueueKey};
-use dq_watch::read::detail::{Group, Settings};
 use dq_watch::read::reply;
 use dq_watch::text::escape;
 use redis::Value;
 use serde_json::{json, Value as Json};
 
 use super::asked::{about, attended, refusal, strange};
+use super::groups::tenants;
 use crate::board::Board;
 use crate::core::failure::Failure;
 use crate::core::history::Parts;
 use crate::core::question::Question;
-use crate::core::scale::{Limits, Load};
+use crate::core::scale::Load;
 use crate::core::wire;
 
 /// The last instant that DQ.FORECAST knows.
@@ -175,9 +176,6 @@ pub fn whole(counts: &[f64]) -> Vec<f64> {
     part.collect()
 }
 
-/// Groups whose jobs are counted where groups have limits; those of others are taken for unlimited.
-const GROUPS: usize = 1000;
-
 /// Jobs that are to be done now and until then. A queue that does not exist has none.
 pub async fn load(board: &Arc<Board>, key: &QueueKey, ahead_ms: i64) -> Result<Load, Failure> {
     let now = board.reader.server_ms();
@@ -185,47 +183,23 @@ pub async fn load(board: &Arc<Board>, key: &QueueKey, ahead_ms: i64) -> Result<L
     // With those that are due already: what became due since `now` is ready, and counts once.
     forecast.arg(0).arg("TO").arg(now + ahead_ms);
     forecast.arg("BUCKETS").arg(1);
-    let commands = vec![
-        about(key, "DQ.LEN", b"READY"),
-        about(key, "DQ.LEN", b"RESERVED"),
-        forecast,
-        redis::cmd("DQ.CFGGET").arg(&key.name).to_owned(),
-    ];
+    let of_queue = |command: &str| redis::cmd(command).arg(&key.name).to_owned();
+    let commands = vec![of_queue("DQ.STATS"), forecast, of_queue("DQ.CFGGET")];
     let values = board.connections.ask(key.clone(), commands).await?;
-    if let Some(refused) = values[..3].iter().find_map(refusal) {
+    if let Some(refused) = values[..2].iter().find_map(refusal) {
         return Err(refused);
     }
-    let count = |value: &Value| reply::int(value).map(|it| it.max(0) as u64);
-    let due = reply::instants(&values[2]).and_then(|counts| counts.first().copied());
-    let ready = count(&values[0]).ok_or_else(strange)?;
+    let stats = match &values[0] {
+        Value::Nil => Stats::default(),
+        value => reply::stats(value).ok_or_else(strange)?,
+    };
+    let due = reply::instants(&values[1]).and_then(|counts| counts.first().copied());
+    let due = due.ok_or_else(strange)?.max(0) as u64;
     // A user who may not read the settings is answered without them.
-    let settings = reply::settings(&values[3]).unwrap_or_default();
-    let groups = grouped(board, key, &settings).await?;
-    Ok(Load {
-        limits: Limits::of(&settings, (&groups.0, groups.1), now, ahead_ms),
-        ready,
-        reserved: count(&values[1]).ok_or_else(strange)?,
-        coming: (due.ok_or_else(strange)?.max(0) as u64).saturating_sub(ready),
-    })
-}
-
-/// The groups and the number of all jobs, if groups have limits.
-async fn grouped(
-    board: &Arc<Board>,
-    key: &QueueKey,
-    settings: &Settings,
-) -> Result<(Vec<Group>, u64), Failure> {
-    if settings.groupmax == 0 && settings.grouprate.0 == 0 {
-        return Ok((Vec::new(), 0));
-    }
-    let mut groups = about(key, "DQ.GROUPS", b"0");
-    groups.arg("COUNT").arg(GROUPS);
-    let commands = vec![groups, redis::cmd("DQ.LEN").arg(&key.name).to_owned()];
-    let values = board.connections.ask(key.clone(), commands).await?;
-    // A user who may not read the groups is answered without their limits.
-    let groups = reply::groups(&values[0]).map_or_else(Vec::new, |(_, groups)| groups);
-    let jobs = reply::int(&values[1]).ok_or_else(strange)?;
-    Ok((groups, jobs.max(0) as u64))
+    let settings = reply::settings(&values[2]).unwrap_or_default();
+    let tenants = tenants(board, key, &settings, &stats).await;
+    let coming = due.saturating_sub(stats.jobs[READY]);
+    Ok(tenants.load(&settings, &stats.jobs, coming, now, ahead_ms))
 }
 
 #[cfg(test)]

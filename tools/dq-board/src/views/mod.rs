@@ -79,8 +79,8 @@ async fn queue(board: &Arc<Board>, question: Question) -> Result<Json, Failure> 
     let hold =
         hold.map(|it| json!({ "words": it.words, "until": it.until_ms, "idle": it.is_idle }));
     let line = why.map(|why| why.line(board.reader.server_ms()));
-    let paused = groups::paused(board, &question.key).await;
+    let groups = groups::holds(board, &question.key, &settings).await;
     Ok(json!({
-        "settings": wire::settings(&settings), "why": line, "hold": hold, "paused": paused,
+        "settings": wire::settings(&settings), "why": line, "hold": hold, "groups": groups,
     }))
 }

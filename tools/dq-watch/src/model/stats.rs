@@ -29,9 +29,11 @@ pub type Rates = [f64; TOTALS.len()];
 pub const STATES: [&str; 6] = ["delayed", "ready", "reserved", "dead", "blocked", "done"];
 
 /// Places in `STATES`.
+pub const DELAYED: usize = 0;
 pub const READY: usize = 1;
 pub const RESERVED: usize = 2;
 pub const DEAD: usize = 3;
+pub const BLOCKED: usize = 4;
 
 /// Jobs by state.
 pub type Jobs = [u64; STATES.len()];
