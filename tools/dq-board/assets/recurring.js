@@ -28,15 +28,14 @@ function ended({ last, isLast }) {
 
 // What else is known of its runs.
 function besides({ last, isLast, queue, rule, keeps, unsearched, failed, reason }) {
-  const row = rowOf(queue.key);
-  const missed = rule.grace === null ? 0 : row.totals[MISSED];
-  const skipped = missed && `${text.full(missed)} ${missed === 1 ? "run" : "runs"} of this queue skipped (GRACE)`;
-  if (!last && isAllSkipped(rule, row)) return `none was delivered; ${skipped}`;
+  const missed = rule.grace === null ? 0 : queue.totals[MISSED];
+  const skipped = missed && `${text.full(missed)} ${missed === 1 ? "run" : "runs"} of any rule of this queue skipped since it came to this server (GRACE)`;
+  if (!last && isAllSkipped(rule, queue)) return `none was delivered; ${skipped}`;
   return [
     !last && unsearched && "not among the first 2,000 kept jobs",
     keeps === false ? `${last ? "" : "not known: "}successes are not kept (DONELEN, KEEP)` : !last && !unsearched ? "none is kept" : last?.state === "dead" && !isLast && "later successes may no longer be kept",
     failed !== null && !(failed < last?.at) && `last failed attempt ${ago(failed)}${reason ? `: ${text.telling(reason)}` : ""}`,
-    missed && (row.totals[DELIVERED] === 0 ? `${skipped}, none delivered since it came to this server` : skipped),
+    missed && (queue.totals[DELIVERED] === 0 ? `${skipped}, none delivered` : skipped),
   ].filter(Boolean).join("; ");
 }
 
@@ -82,7 +81,7 @@ export function recurring(main, about, env) {
     { title: "Rule", up: true, by: ({ rule }) => rule.text, show: ({ rule }) => rule.text },
     next,
     { title: "Last run", by: ({ last }) => last?.at, fill: outcome },
-    { title: "Runs", by: ({ rule }) => rule.runs, show: ({ rule, queue }) => came(rule, rowOf(queue.key)) },
+    { title: "Runs", by: ({ rule }) => rule.runs, show: ({ rule, queue }) => came(rule, queue) },
     { title: "State", up: true, by: (job) => job.state, fill: state },
   ], env, { key: named, letter: "r", usual: next });
   main.append(...shown.parts);

@@ -25,12 +25,12 @@ class Overview(BoardTest):
         lines = page.locator(".needy li")
         # What hurts most comes first, in the list, too.
         expect(page.get_by_role("heading", name="5 queues need a look")).to_be_visible()
-        expect(lines.nth(0)).to_have_text(re.compile(r"^c-late a job has been ready for \d+ years; 1 job is ready, and no client asks for any$"))
+        expect(lines.nth(0)).to_have_text(re.compile(r"^c-late a job has been due for \d+ years; 1 job is ready, and no client asks for any$"))
         # What died before the board began counts, too.
         expect(lines.nth(1)).to_have_text("b-dead 3 jobs are dead, all of them died since yesterday")
         expect(lines.nth(2)).to_have_text("f-known 2 jobs are dead, all of them died since yesterday")
         expect(lines.nth(3)).to_have_text(f"{HOSTILE[0].decode()} 1 job is dead, it died since yesterday")
-        expect(lines.nth(4)).to_have_text(re.compile(r"^d-paused a job has been ready for .*; the queue is paused until it is resumed"))
+        expect(lines.nth(4)).to_have_text(re.compile(r"^d-paused a job has been due for .*; the queue is paused until it is resumed"))
         expect(page.locator(".first .note")).to_have_text("1 is calm.")
         expect(page.locator("[data-line] a")).to_have_text(["c-late", "b-dead", "f-known", HOSTILE[0].decode(), "d-paused", "e-well"])
         expect(cell(page, "c-late", "ready")).to_have_attribute("data-tone", "bad")
@@ -181,7 +181,7 @@ class Overview(BoardTest):
             ("fine", f"last death {ago}: no <b>room; {none}"),
             ("kept", rf"done, ran for \d+ ms, {ago}"),
             ("tries", f"not known: {none}; last failed attempt {ago}: busy"),
-            ("late", rf"not known: {none}; 1 run of this queue skipped \(GRACE\)"),
+            ("late", rf"not known: {none}; 1 run of any rule of this queue skipped since it came to this server \(GRACE\)"),
         ]:
             line = page.locator("tbody tr").filter(has=page.get_by_role("link", name=id, exact=True))
             expect(line.locator(".r3")).to_have_text(re.compile(f"^{said}$"))
@@ -200,7 +200,7 @@ class Overview(BoardTest):
         expect(page.locator(".r2 .run").first).to_have_attribute("data-tone", "bad")
         expect(page.locator(".r2 .run")).to_have_count(4)
         page.goto(board.url + "recurring?queue=0:skips")
-        expect(page.locator("td.r3")).to_have_text("none was delivered; 1 run of this queue skipped (GRACE)")
+        expect(page.locator("td.r3")).to_have_text("none was delivered; 1 run of any rule of this queue skipped since it came to this server (GRACE)")
         expect(page.locator("td.r4")).to_have_text("1, all skipped (GRACE)")
         page.locator("td.r0 a").click()
         expect(page.locator(".facts.wide")).to_contain_text("Runs so far1, all skipped (GRACE)")
@@ -241,6 +241,41 @@ class Overview(BoardTest):
         # Its own turn to ask never comes.
         page.clock.pause_at(page.evaluate("Date.now() / 1000") + 1)
         expect(run).to_have_text(re.compile("^due "))
+        self.assertEqual(page.wrong, [])
+
+    def test_runs_and_skipped_ones_are_of_one_moment(self):
+        server = self.server()
+        say = server.client.execute_command
+        say("DQ.ADD", "skips", "beat", "x", "EVERY", 1000, "GRACE", 1)
+        wait_until("one is skipped", lambda: dict(say("DQ.STATS", "skips"))[b"missed"] > 0)
+        board = self.board(server)
+        page = self.window()
+        page.goto(board.url + "recurring?queue=0:skips")
+        expect(page.locator("td.r4")).to_contain_text("all skipped (GRACE)")
+        shown = lambda: [int(re.search(r"([\d,]*\d)(, | runs? )", text)[1].replace(",", "")) for text in page.locator("td:is(.r3, .r4)").all_text_contents()]  # noqa: E731
+        # The figures of the queue go on in the stream meanwhile.
+        first = page.evaluate("async () => (await import('./assets/live.js')).rows.get('0:skips').totals[8]")
+        page.wait_for_function("async (first) => (await import('./assets/live.js')).rows.get('0:skips').totals[8] > first + 1", arg=first)
+        runs, skipped = shown()
+        self.assertEqual(runs, skipped)
+        self.assertEqual(page.wrong, [])
+
+    def test_who_works_is_told_as_of_when_it_was_read(self):
+        server = self.server()
+        server.client.execute_command("DQ.ADD", "q", "job", "x")
+        server.client.execute_command("DQ.POP", "q", "TTR", HOUR)
+        page = self.window()
+        page.goto(self.board(server).url + "workers?queue=0:q")
+        since = page.locator("td.c2")
+        expect(since).to_have_text(re.compile(r" s ago$"))
+        expect(page.locator("main .note").first).to_have_text(re.compile(r"^At .*\d\.$"))
+        # From now on nothing is read.
+        page.route("**/api/look/workers*", lambda route: route.abort())
+        expect(page.get_by_role("alert").filter(has_text="The board does not answer.")).to_be_visible()
+        said = since.text_content()
+        now = "async () => (await import('./assets/live.js')).now()"
+        page.wait_for_function(f"async (begin) => (await ({now})()) > begin + 3000", arg=page.evaluate(now))
+        self.assertEqual(since.text_content(), said)
         self.assertEqual(page.wrong, [])
 
     def test_recurring_jobs_of_all_queues(self):

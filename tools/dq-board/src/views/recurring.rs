@@ -106,7 +106,11 @@ impl Found {
                 .to_owned()
         };
         let asked = ids.iter().flat_map(|id| [get(&key.name, id, 0), next(id)]);
-        let values = board.connections.ask(key.clone(), asked.collect()).await?;
+        // In the same packet: beside the runs of a rule no later number of skipped ones is shown.
+        let stats = redis::cmd("DQ.STATS").arg(&key.name).to_owned();
+        let asked = std::iter::once(stats).chain(asked);
+        let mut values = board.connections.ask(key.clone(), asked.collect()).await?;
+        let stats = reply::stats(&values.remove(0)).unwrap_or_default();
         if let Some(refused) = values.iter().find_map(refusal) {
             return Err(refused);
         }
@@ -118,7 +122,10 @@ impl Found {
             let Some(rule) = &mut job.rule else { continue };
             rule.next_ms = reply::instants(&both[1]).unwrap_or_default();
             let mut shown = wire::job(&job);
-            shown["queue"] = json!({ "key": wire::name_of(key), "name": escape::name(&key.name) });
+            shown["queue"] = json!({
+                "key": wire::name_of(key), "name": escape::name(&key.name),
+                "totals": stats.totals, "recurring": stats.recurring,
+            });
             let run = last.and_then(|last| last.jobs.get(id));
             shown["last"] = run.map(wire::found).into();
             shown["unsearched"] = last.is_some_and(|last| last.is_part).into();

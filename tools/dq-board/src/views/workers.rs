@@ -19,6 +19,7 @@ pub async fn workers(board: &Arc<Board>, question: Question) -> Result<Json, Fai
         from_ms: question.number("from").unwrap_or(0),
         skip: question.number("skip").unwrap_or(0).min(IN_LINE_MAX * 2),
     };
+    let now = board.reader.server_ms();
     let part = Part::Jobs {
         state: State::Reserved,
         page,
@@ -39,7 +40,7 @@ pub async fn workers(board: &Arc<Board>, question: Question) -> Result<Json, Fai
             let name = jobs[0].1.client.as_deref().map(escape::line);
             json!({ "name": name, "jobs": jobs.iter().map(held).collect::<Vec<_>>() })
         });
-    Ok(json!({ "clients": clients.collect::<Vec<_>>(), "read": count, "more": more }))
+    Ok(json!({ "clients": clients.collect::<Vec<_>>(), "read": count, "more": more, "now": now }))
 }
 
 fn held((_, job): &(PeekedJob, Job)) -> Json {
