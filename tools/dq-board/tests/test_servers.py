@@ -105,7 +105,7 @@ class Servers(BoardTest):
         board = self.board(replica, "--allow-actions")
         page.goto(board.url)
         said = "1 job is ready; who asks for any is not seen on a replica"
-        expect(page.locator(".needy li")).to_have_text(re.compile(rf"^q a job has been ready for \d+ years; {said}$"))
+        expect(page.locator(".needy li")).to_have_text(re.compile(rf"^q a job has been due for \d+ years; {said}$"))
         self.assertIsNone(json.loads(ask(board.url + "api/scale?queue=q&per=1")[2])["attended"])
         unseen = "What its master delivers is not seen on a replica."
         expect(page.locator("main")).to_contain_text(unseen)

@@ -112,6 +112,8 @@ impl Growth {
 #[derive(Debug, Default)]
 struct Queue {
     limits: Limits,
+    /// Its totals were compared with those before.
+    is_counted: bool,
     died: Growth,
     missed: Growth,
     held: [Held; OF_QUEUES.len()],
@@ -277,12 +279,23 @@ impl Watcher {
         let Some(stats) = &row.stats else { return };
         let limits = queue.limits;
         let still_ms = rules.often.resolve_ms;
+        // Until it is clear whether it had another name, all or nothing of this may be new.
+        let counts = row.perhaps_since.is_none();
+        if let Some(before) = row.goes_on.filter(|_| counts && !queue.is_counted) {
+            (queue.died.total, queue.missed.total) = (Some(before[DIED]), Some(before[MISSED]));
+        }
+        queue.is_counted |= counts;
         let totals = [DIED, MISSED].map(|of| stats.totals[of]);
-        if [queue.died.total, queue.missed.total] != totals.map(Some) {
+        if counts && [queue.died.total, queue.missed.total] != totals.map(Some) {
             self.changed.insert(row.key.clone(), totals);
         }
-        let died = queue.died.see(stats.totals[DIED], now_ms, still_ms);
-        let missed = queue.missed.see(stats.totals[MISSED], now_ms, still_ms);
+        let grown = |growth: &mut Growth, total| {
+            let grown = counts.then(|| growth.see(total, now_ms, still_ms));
+            grown.flatten()
+        };
+        let [died, missed] = totals;
+        let died = grown(&mut queue.died, died);
+        let missed = grown(&mut queue.missed, missed);
         let oldest = stats.oldest_ready_ms.filter(|_| stats.paused == 0);
         let late = row.percentile(0.99, now.here);
         let late = late.map(|(Late::AtMost(us) | Late::Over(us))| us);
@@ -373,7 +386,7 @@ impl Watcher {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dq_watch::model::stats::Stats;
+    use dq_watch::model::stats::{Stats, ADDED};
     use std::time::{Duration, Instant};
 
     const OFTEN: Often = Often {
@@ -511,6 +524,44 @@ mod tests {
     }
 
     #[test]
+    fn what_died_under_another_name_is_no_news() {
+        let (second, here) = (Duration::from_secs(1), Instant::now());
+        let mut board = dq_watch::model::board::Board::default();
+        let [old, new, other] = ["old", "new", "other"].map(|name| QueueKey::new(0, name));
+        let mut watcher = Watcher::new(None, rules());
+        watcher.saw_all();
+        let dead = |total| {
+            let mut stats = died(total);
+            stats.totals[ADDED] = 100;
+            stats
+        };
+        let mut told = |board: &dq_watch::model::board::Board, at: i64| -> Vec<u64> {
+            let now = Now { here, server_ms: 0 };
+            let alerts = watcher.check(board.rows(), [].into_iter(), true, now, at * 1000);
+            alerts.iter().map(|it| it.value).collect()
+        };
+        board.read(&old, "a", dead(50), here, second);
+        assert_eq!(told(&board, 0), [50], "it is new");
+        // The new name is found before the old one is missed, and one job more has died by then.
+        board.began(new.clone(), "a", Some(here));
+        assert!(told(&board, 1).is_empty());
+        board.read(&new, "a", dead(51), here + second, second);
+        assert!(told(&board, 1).is_empty());
+        board.vanished(&old, "a");
+        board.read(&new, "a", dead(51), here + 2 * second, second);
+        assert!(told(&board, 2).is_empty());
+        board.read(&new, "a", dead(53), here + 3 * second, second);
+        assert_eq!(told(&board, 3), [3], "since the old name was read");
+        board.began(other.clone(), "a", Some(here));
+        board.read(&other, "a", dead(4), here + 4 * second, second);
+        assert_eq!(
+            told(&board, 4),
+            [4],
+            "fewer than the old one had: a new queue"
+        );
+    }
+
+    #[test]
     fn the_oldest_ready_job() {
         let told = [
             (0, 4000, 0),
@@ -592,7 +643,7 @@ mod tests {
         let mut row = Row::new(QueueKey::new(2, "a b"), "node");
         row.read(oldest(9000, 0), now.here, Duration::from_secs(1));
         let fired = watcher.check([&row].into_iter(), [].into_iter(), false, now, 50_000);
-        assert_eq!(fired[0].text(), "a b: a job has been ready for 9.0 s");
+        assert_eq!(fired[0].text(), "a b: a job has been due for 9.0 s");
         let json = fired[0].json(Some("https://board/"));
         assert_eq!(json["link"], "https://board/queue?queue=2:a%20b");
         assert_eq!(

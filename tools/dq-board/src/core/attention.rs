@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use dq_watch::model::row::Row;
 use dq_watch::model::stats::{DEAD, READY};
+use dq_watch::text::why::{self, Lapses};
 use dq_watch::text::{escape, units};
 
 use super::history::Parts;
@@ -24,13 +25,15 @@ pub struct Signs {
     silent: Option<String>,
     dead: u64,
     ready: u64,
-    /// How long the oldest ready job has waited, whether clients take jobs, and whether the queue is paused.
+    /// For how long the oldest ready job has been due, whether clients take jobs, and whether the queue is paused.
     waits_ms: Option<u64>,
     is_asked: bool,
     /// Whether the figures alone tell that: only the server knows whose the leases are.
     is_told: bool,
     is_paused: bool,
     late_us: Option<u64>,
+    /// Most leases expire, and not only one did.
+    lapses: Option<Lapses>,
 }
 
 /// What is known of a queue's last day.
@@ -61,6 +64,7 @@ impl Signs {
             is_told: !row.leases_tell(),
             is_paused,
             late_us: late.filter(|us| *us >= LATE_US),
+            lapses: row.lapses().filter(|it| it.lapsed > 1 && it.are_most()),
         }
     }
 
@@ -86,7 +90,7 @@ impl Signs {
                 silent: Some(_), ..
             } => (4, 0),
             _ if dead > 0 => (3, day.deaths().unwrap_or(dead)),
-            _ if waits.is_some() || self.late_us.is_some() => (2, times),
+            _ if waits.is_some() || self.late_us.is_some() || self.lapses.is_some() => (2, times),
             Signs {
                 waits_ms: Some(ms), ..
             } => (1, *ms),
@@ -136,11 +140,13 @@ impl Signs {
         });
         let waits = self.waits_ms.map(|ms| {
             format!(
-                "a job has been ready for {}",
+                "a job has been due for {}",
                 units::spaced(&units::millis(ms))
             )
         });
-        [self.silent.clone(), self.died(day), waits, late]
+        // Beside jobs that wait DQ.EXPLAIN says it.
+        let lapses = self.lapses.filter(|_| !self.waits()).map(why::lapsed);
+        [self.silent.clone(), self.died(day), waits, late, lapses]
             .into_iter()
             .flatten()
             .collect()
@@ -297,6 +303,15 @@ mod tests {
             ready: 1,
             ..waits(900_000, false)
         };
+        let lapses = Signs {
+            lapses: Some(Lapses {
+                lapsed: 3,
+                ended: 4,
+            }),
+            ..Signs::default()
+        };
+        let said = ["3 of the last 4 leases expired without an ACK"];
+        assert_eq!(lapses.reasons(Day::default()), said);
         let silent = Signs {
             silent: Some("NOPERM".to_owned()),
             ..Signs::default()
@@ -309,6 +324,7 @@ mod tests {
             &silent,
             &dead,
             &waits(9000, false),
+            &lapses,
             &paused,
             &Signs::default(),
         ];
@@ -316,7 +332,7 @@ mod tests {
         assert!(ranks.is_sorted_by(|a, b| a > b), "{ranks:?}");
         let weights = order.map(Signs::weight);
         assert!(weights.is_sorted_by(|a, b| a > b), "{weights:?}");
-        assert_eq!(ranks[8].0, 0);
+        assert_eq!(ranks[9].0, 0);
         let nightly = Day {
             usual_us: Some(300_000_000),
             ..Day::default()
@@ -325,7 +341,7 @@ mod tests {
         assert!(usual < dead.rank(Day::default()), "usual for it");
         assert_eq!(
             waits(9000, true).reasons(Day::default()),
-            ["a job has been ready for 9.0 s"]
+            ["a job has been due for 9.0 s"]
         );
     }
 }

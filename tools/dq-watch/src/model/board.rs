@@ -7,7 +7,7 @@ use wildmatch::WildMatch;
 
 use super::column::{Column, Now};
 use super::row::Row;
-use super::stats::{Stats, ADDED, DEAD};
+use super::stats::{Stats, Totals, ADDED, DEAD};
 use super::QueueKey;
 use crate::text::escape;
 
@@ -85,27 +85,29 @@ impl Board {
         };
         match was_renamed {
             Some(None) => return row.show(stats, at),
-            Some(Some(true)) => row.new_since = None,
-            Some(Some(false)) | None => {}
+            Some(Some(before @ Some(_))) => (row.new_since, row.goes_on) = (None, before),
+            Some(Some(None)) | None => {}
         }
         row.read(stats, at, interval);
     }
 
-    /// Whether these are the totals of a queue that has just gone: RENAME and MOVE keep them. None: that is not known until
-    /// those that they may come from have been read again, as a queue may be found before its old name is missed.
-    fn was_renamed(&self, stats: &Stats, since: Instant) -> Option<bool> {
+    /// The last totals of the queue that it was until it was renamed, if it was: RENAME and MOVE keep them. None: that is
+    /// not known until those that it may have been were read again, as it may be found before its old name is missed.
+    fn was_renamed(&self, stats: &Stats, since: Instant) -> Option<Option<Totals>> {
         let goes_on = |old: &Stats| {
             let mut both = old.totals.iter().zip(&stats.totals);
             old.totals[ADDED] > 0 && both.all(|(old, new)| old <= new)
         };
         let rows = self.rows.values().filter(|row| !row.is_new());
-        let mut before = rows.filter(|row| row.stats.as_ref().is_some_and(goes_on));
-        let mut is_open = false;
-        let is_gone = before.any(|row| {
-            is_open |= row.refusal.is_none() && row.was_read_by(since);
-            row.gone
-        });
-        (is_gone || !is_open).then_some(is_gone)
+        let before = rows.filter(|row| row.stats.as_ref().is_some_and(goes_on));
+        let (gone, there): (Vec<&Row>, Vec<&Row>) = before.partition(|row| row.gone);
+        let totals = gone
+            .iter()
+            .filter_map(|row| Some(row.stats.as_ref()?.totals));
+        // Of several the one that comes closest.
+        let last = totals.max_by_key(|totals| totals.iter().sum::<u64>());
+        let is_open = |row: &&Row| row.refusal.is_none() && row.was_read_by(since);
+        (last.is_some() || !there.iter().any(is_open)).then_some(last)
     }
 
     /// The row of a queue if this node has it: what other nodes report about it does not count.
@@ -295,6 +297,9 @@ mod tests {
         let added = |key| board.row(key).map(|row| row.history.added.values());
         assert_eq!(added(&new), Some(vec![10.0; 2]));
         assert_eq!(added(&renamed), Some(Vec::new()));
+        let before = |key| board.row(key).and_then(|row| row.goes_on);
+        assert_eq!(before(&renamed), Some(stats(900).totals));
+        assert_eq!(before(&new), None);
     }
 
     #[test]

@@ -4,9 +4,11 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use super::lateness::{Histogram, Late};
-use super::stats::{rates, Rates, Stats, ACKED, ADDED, DELIVERED, NACKED, RESERVED, TIMED_OUT};
+use super::stats::{
+    rates, Rates, Stats, Totals, ACKED, ADDED, DELIVERED, NACKED, RESERVED, TIMED_OUT,
+};
 use super::QueueKey;
-use crate::text::why::{Hold, Why};
+use crate::text::why::{Hold, Lapses, Why};
 
 /// Values kept for the charts: at one reading a second the last four minutes.
 pub const HISTORY: usize = 240;
@@ -27,6 +29,8 @@ pub struct Row {
     read_at: Option<Instant>,
     /// When the queue was not there yet, if that was seen: then its totals have grown since.
     pub new_since: Option<Instant>,
+    /// The last totals under the name that it had before, if it was renamed: its own have grown from these.
+    pub goes_on: Option<Totals>,
     /// Since when it may be one that was known by another name: until that is clear, nothing is counted.
     pub perhaps_since: Option<Instant>,
     /// Its key is gone: the row is shown a little longer, in case the queue comes back.
@@ -47,6 +51,8 @@ pub struct History {
     pub acked: Series,
     /// Failed attempts: given back, or their lease expired.
     pub failed: Series,
+    /// Leases that expired. Empty, as for most queues, while none did.
+    pub lapsed: Series,
     /// Jobs, at each reading.
     pub reserved: Series,
 }
@@ -94,6 +100,7 @@ impl Row {
             late: None,
             read_at: None,
             new_since: None,
+            goes_on: None,
             perhaps_since: None,
             gone: false,
             refusal: None,
@@ -152,6 +159,10 @@ impl Row {
             self.history.acked.push(bar(self.rates[ACKED]), bars);
             let failed = self.rates[NACKED] + self.rates[TIMED_OUT];
             self.history.failed.push(bar(failed), bars);
+            let lapsed = self.rates[TIMED_OUT];
+            if lapsed > 0.0 || !self.history.lapsed.0.is_empty() {
+                self.history.lapsed.push(bar(lapsed), bars);
+            }
             let reserved = stats.jobs[RESERVED] as f64;
             self.history.reserved.push(reserved, bars);
             let between = Histogram::between(&old.lateness, &stats.lateness);
@@ -203,6 +214,20 @@ impl Row {
         self.stats.as_ref().map(|stats| stats.lateness_max_us)
     }
 
+    /// How deliveries of the last minutes ended, if a lease expired.
+    pub fn lapses(&self) -> Option<Lapses> {
+        let [lapsed, failed, acked] = [
+            &self.history.lapsed,
+            &self.history.failed,
+            &self.history.acked,
+        ]
+        .map(|series| series.0.iter().sum::<f64>());
+        (lapsed.round() > 0.0).then(|| Lapses {
+            lapsed: lapsed.round() as u64,
+            ended: (failed + acked).round() as u64,
+        })
+    }
+
     /// By Little's law: the mean number of reserved jobs, and that number divided by the
     /// acknowledgements per second.
     pub fn measured(&self) -> Option<Measured> {
@@ -240,7 +265,7 @@ impl Row {
         waits || self.delivered_in(since)
     }
 
-    /// For how many seconds the oldest ready job has been ready.
+    /// For how many seconds the oldest ready job has been due: until then others, or itself, may have been reserved.
     fn oldest_s(&self) -> Option<usize> {
         let oldest = self.stats.as_ref()?.oldest_ready_ms?;
         Some((oldest / 1000) as usize)
@@ -283,11 +308,13 @@ impl Row {
         hold.until_ms.is_none() && (is_taken || self.is_flowing())
     }
 
-    /// What DQ.EXPLAIN says, with what the readings before add: who takes jobs without waiting for them.
+    /// What DQ.EXPLAIN says, with what the readings before add: who takes jobs without waiting for them, and whether they
+    /// answer.
     pub fn explained(&self, why: &Why) -> Why {
         Why {
             is_taken: self.is_asked(),
             is_of_replica: self.is_of_replica,
+            lapses: self.lapses(),
             ..why.clone()
         }
     }
@@ -471,6 +498,43 @@ mod tests {
         later.oldest_ready_ms = Some(60_000);
         row.read(later, start + 60 * second, second);
         assert_eq!(row.is_attended(), None);
+    }
+
+    #[test]
+    fn clients_that_do_not_answer_are_not_taken_for_busy_workers() {
+        let (second, start) = (Duration::from_secs(1), Instant::now());
+        let mut row = Row::new(QueueKey::new(0, "q"), "node");
+        let why = |taken_before| Why {
+            reasons: vec![Reason {
+                code: "idle".to_owned(),
+                number: 4,
+                until_ms: None,
+            }],
+            is_busy: true,
+            taken_before,
+            ..Why::default()
+        };
+        let mut said = |at: u32, lapsed: u64, acked: u64, taken_before| {
+            let mut stats = stats(lapsed + acked + 2);
+            stats.jobs[RESERVED] = 2;
+            (stats.totals[TIMED_OUT], stats.totals[ACKED]) = (lapsed, acked);
+            row.read(stats, start + at * second, second);
+            let explained = row.explained(&why(taken_before));
+            let hold = explained.hold().map(|hold| hold.words);
+            (explained.line(0), hold.unwrap_or_default())
+        };
+        let busy = "all workers are busy";
+        let line = |rest: &str| format!("4 jobs are ready; {rest}");
+        assert_eq!(said(0, 0, 0, 0), (line(busy), busy.to_owned()));
+        let none = "clients have jobs, but 3 of the last 3 leases expired without an ACK";
+        let hold = "clients have jobs whose leases expire without an ACK";
+        assert_eq!(said(2, 3, 0, 1), (line(none), hold.to_owned()));
+        let few = "all workers are busy; 3 of the last 40 leases expired without an ACK";
+        assert_eq!(said(4, 3, 37, 0), (line(few), busy.to_owned()));
+        // The board has begun after that: only the jobs tell it.
+        assert_eq!(said(1000, 3, 37, 0), (line(busy), busy.to_owned()));
+        let before = "clients have jobs, but the lease of 1 of them has expired before";
+        assert_eq!(said(1001, 3, 37, 1), (line(before), hold.to_owned()));
     }
 
     #[test]

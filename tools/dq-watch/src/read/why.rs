@@ -68,6 +68,16 @@ pub fn are_owned(jobs: &[Value]) -> bool {
     jobs.any(|job| job.client.is_some())
 }
 
+/// The reason that the end of a lease leaves.
+const LAPSED: &[u8] = b"lease ended";
+
+/// How many of these jobs were delivered before, until the lease expired.
+fn taken_before(jobs: &[Value]) -> usize {
+    let jobs = jobs.iter().filter_map(|value| reply::job(value, 0));
+    jobs.filter(|job| job.reason.as_deref() == Some(LAPSED))
+        .count()
+}
+
 fn ids(peeked: &Value) -> Vec<Vec<u8>> {
     let jobs = reply::peeked(peeked, 0).into_iter().flatten();
     jobs.map(|job| job.id).collect()
@@ -119,6 +129,8 @@ pub fn read(
         is_of_job: matches!(of, Of::Job(_)),
         awaited: None,
         is_busy: are_owned(more),
+        taken_before: taken_before(more),
+        lapses: None,
         is_taken: false,
         is_of_replica: false,
         first_lease_ms: first.and_then(|jobs| jobs.first()?.at_ms),

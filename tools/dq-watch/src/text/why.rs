@@ -5,6 +5,7 @@ use super::{escape, units};
 /// The server counts no more jobs before another one.
 const BEFORE_MAX: u64 = 1000;
 const BUSY: &str = "all workers are busy";
+const HAVE: &str = "clients have jobs, but";
 const TAKEN: &str = "clients that do not wait";
 const UNSEEN: &str = "is not seen on a replica";
 
@@ -14,6 +15,21 @@ pub struct Reason {
     pub code: String,
     pub number: u64,
     pub until_ms: Option<i64>,
+}
+
+/// How deliveries of the last minutes ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lapses {
+    /// Their lease expired before a client said anything.
+    pub lapsed: u64,
+    pub ended: u64,
+}
+
+impl Lapses {
+    /// Whether that is how it mostly goes, so that a lease says nothing of work.
+    pub fn are_most(self) -> bool {
+        2 * self.lapsed >= self.ended
+    }
 }
 
 /// What holds a queue, in a few words.
@@ -35,6 +51,10 @@ pub struct Why {
     pub awaited: Option<Vec<u8>>,
     /// Clients that are not asking at this instant have jobs.
     pub is_busy: bool,
+    /// How many of the first of these jobs were delivered before, until the lease expired.
+    pub taken_before: usize,
+    /// How deliveries of the last minutes ended, if a lease expired.
+    pub lapses: Option<Lapses>,
     /// Some were delivered jobs lately.
     pub is_taken: bool,
     /// A replica said it: who asks its master is not seen there.
@@ -68,7 +88,10 @@ impl Why {
                 "groups" => self.held_by_groups(reason.number).0,
                 "rate" => "RATE is used up".to_owned(),
                 "fill" => "clients wait for a full batch".to_owned(),
-                "idle" if self.is_busy && !self.is_of_replica => BUSY.to_owned(),
+                "idle" if self.is_busy && !self.is_of_replica => match self.is_unanswered() {
+                    true => "clients have jobs whose leases expire without an ACK".to_owned(),
+                    false => BUSY.to_owned(),
+                },
                 _ => return None,
             };
             Some(Hold {
@@ -108,14 +131,43 @@ impl Why {
             "idle" if self.is_of_replica => {
                 format!("{} ready; who asks for any {UNSEEN}", are(number))
             }
-            "idle" if self.is_busy => format!("{} ready; {BUSY}", are(number)),
-            "idle" if self.is_taken => format!("{} ready; {TAKEN} took some lately", are(number)),
+            "idle" if self.is_busy => format!("{} ready; {}", are(number), self.busy()),
+            "idle" if self.is_taken => {
+                let lapsed = self.lapsed("; ");
+                format!("{} ready; {TAKEN} took some lately{lapsed}", are(number))
+            }
             "idle" => {
                 let lease = next_lease(self.first_lease_ms, now_ms, "; ");
-                format!("{} ready, and no client asks for any{lease}", are(number))
+                let lapsed = self.lapsed("; ");
+                format!(
+                    "{} ready, and no client asks for any{lapsed}{lease}",
+                    are(number)
+                )
             }
             _ => of_either(reason, now_ms),
         }
+    }
+
+    /// Whether clients that have jobs seem to do nothing with them.
+    fn is_unanswered(&self) -> bool {
+        let of_jobs = || self.taken_before > 0;
+        self.lapses.map_or_else(of_jobs, Lapses::are_most)
+    }
+
+    /// What clients do that have jobs.
+    fn busy(&self) -> String {
+        match (self.is_unanswered(), self.lapses, self.taken_before) {
+            (false, ..) => format!("{BUSY}{}", self.lapsed("; ")),
+            (true, None, before) => {
+                format!("{HAVE} the lease of {before} of them has expired before")
+            }
+            (true, ..) => format!("{HAVE}{}", self.lapsed(" ")),
+        }
+    }
+
+    fn lapsed(&self, before: &str) -> String {
+        let lapses = self.lapses.map(|it| format!("{before}{}", lapsed(it)));
+        lapses.unwrap_or_default()
     }
 
     /// What holds the groups of these ready jobs at this moment, and whether the end of a lease may change it.
@@ -163,11 +215,17 @@ impl Why {
                 format!("it waits for the group {}", escape::name(group))
             }
             "idle" if self.is_of_replica => format!("it is ready; who asks for it {UNSEEN}"),
-            "idle" if self.is_busy => format!("it could be delivered; {BUSY}"),
+            "idle" if self.is_busy => format!("it could be delivered; {}", self.busy()),
             "idle" if self.is_taken => format!("it could be delivered; {TAKEN} took others lately"),
             _ => of_job(reason, now_ms),
         }
     }
+}
+
+/// How many leases expired lately.
+pub fn lapsed(it: Lapses) -> String {
+    let [lapsed, ended] = [it.lapsed, it.ended].map(units::full);
+    format!("{lapsed} of the last {ended} leases expired without an ACK")
 }
 
 fn of_job(reason: &Reason, now_ms: i64) -> String {

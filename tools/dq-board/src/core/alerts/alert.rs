@@ -85,7 +85,7 @@ impl Alert {
             Kind::Missed if value == 1 => "a recurring job missed an occurrence".to_owned(),
             Kind::Missed => format!("recurring jobs missed {value} occurrences"),
             Kind::OldestReady => format!(
-                "a job has been ready for {}",
+                "a job has been due for {}",
                 units::spaced(&units::millis(value))
             ),
             Kind::Lateness => format!(
