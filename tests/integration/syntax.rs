@@ -238,6 +238,9 @@ fn the_table_of_attributes_says_what_is_so() {
             matches!(row.unsaid, Unsaid::Nothing(_)),
             "{word}"
         );
+        // What CFGSET takes is what jobs have that do not say it.
+        let is_of_queue = row.unsaid == Unsaid::OfQueue;
+        assert_eq!(is_of_queue, row.set_by.contains(&"CFGSET"), "{word}");
         if let Unsaid::Is(number) = row.unsaid {
             assert_eq!(of_unsaid, number.to_string(), "{word}");
         }
