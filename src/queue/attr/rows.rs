@@ -88,7 +88,7 @@ attributes! {
         counts_for: &[],
         since: "0.1.0",
         about: "How long the job is kept with its result once it is done, whatever the queue keeps; 0: not at all.",
-        means: "How long the job stays once it is done; 0: not at all. Replacing the job without `KEEP` removes it, even if the rule is the same.",
+        means: "How long the job stays once it is done; 0: not at all. A job that replaces it without `KEEP` has none, even by the same rule.",
         shows: "`KEEP` of [DQ.ADD](#dqadd), in ms; nil if not given",
     }
     Cost {
