@@ -1,13 +1,13 @@
-"""tools/release/deb.sh, rpm.sh and registries.py, with what was built for this machine: what they put where, and that it works.
+"""tools/release/deb.sh, rpm.sh, registries.py and software.py, with what was built for this machine: what they put where, and that it works.
 
 DQ_ONE is the program that carries a server and the module.
 """
 
-import gzip, itertools, json, os, re, shutil, socket, subprocess, sys, tempfile, time, unittest
+import gzip, hashlib, itertools, json, os, re, shutil, socket, subprocess, sys, tempfile, time, unittest
 
 import elf, trial
 
-from support import MODULE, wait_until
+from support import MODULE, Server, wait_until
 
 TOOLS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools")
 CLIENTS = os.path.join(TOOLS, "../clients")
@@ -112,6 +112,26 @@ class Packages(unittest.TestCase):
     def bytes_of(self, path):
         with open(path, "rb") as file:
             return file.read()
+
+    @unittest.skipUnless(elf.machine(MODULE) == "x86_64", "there is none for ARM")
+    def test_redis_software(self):
+        """Its form alone: there is no server of that kind to load it."""
+        made = call(sys.executable, os.path.join(TOOLS, "release/software.py"), self.module, os.environ["DQ_SERVER"], "0.1.0", self.root,
+                    SUMMARY="a queue", MAINTAINER="Ada").strip()
+        with open(f"{self.root}/wanted", "w") as file:
+            file.write("ramp-packer==2.5.19\n")
+        python = call(os.path.join(TOOLS, "install/venv.sh"), f"{self.root}/venv", file.name).strip()
+        read = "import json, sys; from RAMP.unpacker import unpack; print(json.dumps(unpack(open(sys.argv[1], 'rb'))[0]))"
+        about = json.loads(call(python, "-c", read, f"{self.root}/{made}"))
+        server = Server(self.module)
+        self.addCleanup(server.discard)
+        db = trial.commands.connect(server.url)
+        loaded, = db.module_list()
+        self.assertEqual([about["module_name"], about["version"]], [loaded["name"], loaded["ver"]])
+        known = db.execute_command("COMMAND LIST FILTERBY MODULE dq")
+        self.assertEqual([it["command_name"] for it in about["commands"]], sorted(known))
+        with open(self.module, "rb") as file:
+            self.assertEqual(about["sha256"], hashlib.sha256(file.read()).hexdigest())
 
 
 class Registries(unittest.TestCase):

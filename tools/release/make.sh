@@ -36,6 +36,8 @@ for triple; do
     cp LICENSE CHANGELOG.md "$staged/"
     archive "dq-$version-$arch-linux-$libc" "$staged" libdq.so LICENSE CHANGELOG.md
     archive "dq-$version-$arch-linux-$libc-debug" "$staged" libdq.so.debug
+    [ "$triple" != x86_64-unknown-linux-gnu ] ||
+        SUMMARY=$summary MAINTAINER=$maintainer python3 tools/release/software.py "$staged/libdq.so" "$DQ_SERVER" "$version" "$files"
     [ "$libc" = musl ] || continue
     # The program needs no library of any system.
     echo "The program for $arch ..."
