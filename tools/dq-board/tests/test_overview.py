@@ -254,8 +254,9 @@ class Overview(BoardTest):
         expect(page.locator("td.r4")).to_contain_text("all skipped (GRACE)")
         shown = lambda: [int(re.search(r"([\d,]*\d)(, | runs? )", text)[1].replace(",", "")) for text in page.locator("td:is(.r3, .r4)").all_text_contents()]  # noqa: E731
         # The figures of the queue go on in the stream meanwhile.
-        first = page.evaluate("async () => (await import('./assets/live.js')).rows.get('0:skips').totals[8]")
-        page.wait_for_function("async (first) => (await import('./assets/live.js')).rows.get('0:skips').totals[8] > first + 1", arg=first)
+        missed = lambda: page.evaluate("async () => (await import('./assets/live.js')).rows.get('0:skips').totals[8]")  # noqa: E731
+        first = missed()
+        wait_until("two more are skipped", lambda: missed() > first + 1)
         runs, skipped = shown()
         self.assertEqual(runs, skipped)
         self.assertEqual(page.wrong, [])
@@ -273,8 +274,8 @@ class Overview(BoardTest):
         page.route("**/api/look/workers*", lambda route: route.abort())
         expect(page.get_by_role("alert").filter(has_text="The board does not answer.")).to_be_visible()
         said = since.text_content()
-        now = "async () => (await import('./assets/live.js')).now()"
-        page.wait_for_function(f"async (begin) => (await ({now})()) > begin + 3000", arg=page.evaluate(now))
+        begin = micros(server.client)
+        wait_until("time has passed, and the stream goes on", lambda: server.client.execute_command("DQ.ADD", "q", "*", "x") and micros(server.client) > begin + 3_000_000)
         self.assertEqual(since.text_content(), said)
         self.assertEqual(page.wrong, [])
 
