@@ -199,7 +199,7 @@ class Release(unittest.TestCase):
                 if arch != MACHINE:
                     emulated = servers(arch, "gnu")
                     if not emulated or runner(arch) is None:
-                        continue
+                        self.skipTest(f"nothing here runs a server for {arch}")
                     command = [*runner(arch), "-L", f"{os.path.dirname(emulated[0])}/root", server]
                     server = f"{folder}/server"
                     with open(server, "w") as file:

@@ -213,8 +213,14 @@ fn greet(args: &Args, found: &Found, port: u16, board: Option<&Board>) {
 fn hints(url: &str, port: u16) -> String {
     let hints = include_str!("hints.txt");
     let program = env::args_os().next().unwrap_or_else(|| "dq".into());
+    let program = program.to_string_lossy();
+    let is_plain = |it: char| it.is_alphanumeric() || "/._-+".contains(it);
+    let program = match program.chars().all(is_plain) {
+        true => program.into_owned(),
+        false => format!("'{}'", program.replace('\'', r"'\''")),
+    };
     hints
         .replace("URL", url)
         .replace("PORT", &port.to_string())
-        .replace("PROGRAM", &program.to_string_lossy())
+        .replace("PROGRAM", &program)
 }

@@ -64,7 +64,7 @@ impl Signs {
             is_told: !row.leases_tell(),
             is_paused,
             late_us: late.filter(|us| *us >= LATE_US),
-            lapses: row.lapses().filter(|it| it.lapsed > 1 && it.are_most()),
+            lapses: row.lapses().filter(|it| it.are_most()),
         }
     }
 

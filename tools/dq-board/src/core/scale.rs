@@ -75,11 +75,12 @@ impl Tenant {
         self.waiting.saturating_sub(self.ready)
     }
 
-    /// Of so many of the queue's delayed jobs that become due its own: they are spread as all that wait are.
-    fn coming(&self, coming: u64, jobs: &Jobs) -> u64 {
+    /// Its own of so many jobs, which are spread as the jobs are of which it has those that are not known to be ready.
+    fn share(&self, of: u64, all: u64) -> u64 {
         let later = u128::from(self.later());
-        let all = u128::from(jobs[DELAYED] + jobs[BLOCKED]);
-        (u128::from(coming) * later).div_ceil(all.max(1)).min(later) as u64
+        (u128::from(of) * later)
+            .div_ceil(u128::from(all).max(1))
+            .min(later) as u64
     }
 }
 
@@ -110,10 +111,16 @@ impl Tenants {
         };
         let open = open_ms(settings.paused);
         let due_of_all = jobs[READY] + coming;
+        // Ready jobs that some of these groups must have, though none of those looked at were theirs.
+        let sum = |of: fn(&Tenant) -> u64| self.all.iter().map(of).sum::<u64>();
+        let (later, delayed) = (sum(Tenant::later), jobs[DELAYED] + jobs[BLOCKED]);
+        let of_others = (jobs[READY] + delayed).saturating_sub(sum(|it| it.waiting));
+        let unseen = jobs[READY].saturating_sub(sum(|it| it.ready) + of_others);
         let (mut due, mut reserved) = (0, 0);
         let (mut held, mut deliveries, mut most) = (0_u64, 0_u64, 0_u64);
         for tenant in &self.all {
-            let its = tenant.ready + tenant.coming(coming, jobs);
+            let its = tenant.ready + tenant.share(unseen, later) + tenant.share(coming, delayed);
+            let its = its.min(tenant.waiting);
             let its_open = open_ms(tenant.own.paused).min(open);
             let let_through = its.min(windows(tenant.rate(settings), its_open));
             if open_ms(tenant.own.paused) == 0 {
@@ -403,6 +410,24 @@ mod tests {
         };
         assert_eq!(load(0), (1000, 0));
         assert_eq!(load(80), (1020, 60));
+    }
+
+    #[test]
+    fn ready_jobs_of_groups_that_were_not_looked_at_are_theirs() {
+        // Of 500 groups with a hundred ready jobs each, a look at 100 jobs has seen 90.
+        let jobs = [500, 50_000, 0, 0, 0, 0];
+        let group = |number: u64| Tenant {
+            waiting: 101,
+            ..tenant("a", if number < 90 { 101 } else { 0 }, 0, NONE)
+        };
+        let all: Vec<Tenant> = (0..500).map(group).collect();
+        let settings = Settings {
+            groupmax: 1,
+            ..Settings::default()
+        };
+        let load = of(&all).load(&settings, &jobs, 0, 0, 60_000);
+        assert_eq!(workers(load, 1.0), 500);
+        assert_eq!(workers(load, 200.0), 250);
     }
 
     #[test]

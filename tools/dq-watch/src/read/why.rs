@@ -71,11 +71,13 @@ pub fn are_owned(jobs: &[Value]) -> bool {
 /// The reason that the end of a lease leaves.
 const LAPSED: &[u8] = b"lease ended";
 
-/// How many of these jobs were delivered before, until the lease expired.
+/// How many of these jobs were delivered before, until the lease expired, if that are most of them.
 fn taken_before(jobs: &[Value]) -> usize {
-    let jobs = jobs.iter().filter_map(|value| reply::job(value, 0));
-    jobs.filter(|job| job.reason.as_deref() == Some(LAPSED))
-        .count()
+    let of_jobs = jobs.iter().filter_map(|value| reply::job(value, 0));
+    let taken = of_jobs.filter(|job| job.reason.as_deref() == Some(LAPSED));
+    Some(taken.count())
+        .filter(|taken| 2 * taken > jobs.len())
+        .unwrap_or_default()
 }
 
 fn ids(peeked: &Value) -> Vec<Vec<u8>> {

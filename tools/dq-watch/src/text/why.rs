@@ -26,9 +26,9 @@ pub struct Lapses {
 }
 
 impl Lapses {
-    /// Whether that is how it mostly goes, so that a lease says nothing of work.
+    /// Whether that is how it mostly goes, so that a lease says nothing of work. One alone may be a worker that has died.
     pub fn are_most(self) -> bool {
-        2 * self.lapsed >= self.ended
+        self.lapsed > 1 && 2 * self.lapsed > self.ended
     }
 }
 
@@ -51,7 +51,7 @@ pub struct Why {
     pub awaited: Option<Vec<u8>>,
     /// Clients that are not asking at this instant have jobs.
     pub is_busy: bool,
-    /// How many of the first of these jobs were delivered before, until the lease expired.
+    /// How many of the first of these jobs were delivered before, until the lease expired; 0 unless most were.
     pub taken_before: usize,
     /// How deliveries of the last minutes ended, if a lease expired.
     pub lapses: Option<Lapses>,
