@@ -22,6 +22,16 @@ CPUS = {"x86_64": "x64", "aarch64": "arm64"}
 DATE = (1980, 1, 1, 0, 0, 0)
 
 
+def zipped(path, files, executable):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            entry = zipfile.ZipInfo(name, DATE)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            # pip makes executable what says that it is a file, too.
+            entry.external_attr = (stat.S_IFREG | (0o755 if name == executable else 0o644)) << 16
+            archive.writestr(entry, content)
+
+
 def wheel(program, version, arch, output):
     named = f"dq_server-{version}"
     tags = [f"py3-none-{libc}_{arch}" for libc in ("manylinux_2_17", "musllinux_1_1")]
@@ -37,13 +47,7 @@ def wheel(program, version, arch, output):
         record += f"{name},sha256={digest},{len(content)}\n"
     files[f"{named}.dist-info/RECORD"] = f"{record}{named}.dist-info/RECORD,,\n".encode()
     path = f"{output}/{named}-py3-none-{'.'.join(tag.split('-', 2)[2] for tag in tags)}.whl"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in files.items():
-            entry = zipfile.ZipInfo(name, DATE)
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            # pip makes executable what says that it is a file, too.
-            entry.external_attr = (stat.S_IFREG | (0o755 if name.endswith("/dq") else 0o644)) << 16
-            archive.writestr(entry, content)
+    zipped(path, files, f"{named}.data/scripts/dq")
     return path
 
 
@@ -68,4 +72,5 @@ def main():
         print(os.path.basename(made))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -4,7 +4,9 @@ The same module gives the same bytes. Prints the name.
     software.py libdq.so redis-server version output-folder      MAINTAINER, SUMMARY
 """
 
-import hashlib, json, os, socket, subprocess, sys, tempfile, time, zipfile
+import hashlib, json, os, socket, subprocess, sys, tempfile, time
+
+from registries import zipped
 
 # The commands as the server sees them. In a script, as then the answer is one text.
 ASKED = """
@@ -18,8 +20,6 @@ for i, name in ipairs(commands) do
 end
 return cjson.encode(commands)
 """
-# The oldest that zip files can say.
-DATE = (1980, 1, 1, 0, 0, 0)
 
 
 def ask(server, module, folder):
@@ -61,11 +61,8 @@ def main():
         "config_command": "", "exclude_commands": [], "overide_command": [], "add_command": [], "crdb": {},
     }
     named = f"dq-redis-software-{version}-x86_64.zip"
-    with zipfile.ZipFile(f"{output}/{named}", "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in [("libdq.so", module), ("module.json", json.dumps(about, indent=1, sort_keys=True))]:
-            entry = zipfile.ZipInfo(name, DATE)
-            entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o755 << 16
-            archive.writestr(entry, content)
+    files = {"libdq.so": module, "module.json": json.dumps(about, indent=1, sort_keys=True)}
+    zipped(f"{output}/{named}", files, "libdq.so")
     print(named)
 
 

@@ -95,6 +95,16 @@ impl Rule<'_> {
             ttl_ms => (due + ttl_ms).min(INSTANT_MAX),
         }
     }
+
+    /// The due that the TTL of an occurrence goes on from. While the job waits for a signal its due says nothing, so it is
+    /// the one that the occurrence began with.
+    pub fn began(&self, occurrence: Occurrence, due: u64, expires: u64) -> u64 {
+        match (due, expires) {
+            (INSTANT_MAX, 0 | INSTANT_MAX) => occurrence.at,
+            (INSTANT_MAX, expires) => expires.saturating_sub(self.ttl_ms),
+            (due, _) => due,
+        }
+    }
 }
 
 /// How far a job has come with its rule.

@@ -10,7 +10,7 @@ use super::store::{NewJob, Status, NO_RULE};
 use super::Queue;
 use crate::queue::effect::{Came, OccurrenceCause};
 use crate::queue::error::QueueError;
-use crate::queue::job::{Failure, Handle, Life, Place, Terms, ID_MAX, INSTANT_MAX, SEQ_MAX};
+use crate::queue::job::{Failure, Handle, Life, Place, Terms, ID_MAX, SEQ_MAX};
 use crate::queue::recurring::rule::{Compiled, Next, Occurrence, Rule};
 use crate::queue::tagged::Lasting;
 use crate::storage::broken::there;
@@ -59,16 +59,9 @@ impl Queue {
         let Some(recurring) = old.recurring() else {
             return Err(malformed("a rule made anew for a job that has none"));
         };
-        let (old_rule, occurrence) = (&recurring.rule.rule, recurring.occurrence);
+        let occurrence = recurring.occurrence;
         let Status { place, due, life } = old.status();
-        // While it waits for a signal its due says nothing: the TTL goes on from the due that it began with.
-        let began = match due {
-            INSTANT_MAX => match life.expires {
-                0 | INSTANT_MAX => occurrence.at,
-                expires => expires.saturating_sub(old_rule.ttl_ms),
-            },
-            due => due,
-        };
+        let began = recurring.rule.rule.began(occurrence, due, life.expires);
         let reason = old.failure().and_then(|failure| failure.reason);
         let (reason, failed) = (reason.map(<[u8]>::to_vec), old.failure().map(|it| it.at));
         let job = NewJob {

@@ -89,6 +89,19 @@ impl Tenants {
         self.all.iter().filter(|it| it.own.paused != 0)
     }
 
+    /// How many jobs of each group are ready or `coming`.
+    fn due(&self, jobs: &Jobs, coming: u64) -> impl Iterator<Item = (&Tenant, u64)> {
+        // Ready jobs that some of these groups must have, though none of those looked at were theirs.
+        let sum = |of: fn(&Tenant) -> u64| self.all.iter().map(of).sum::<u64>();
+        let (later, delayed) = (sum(Tenant::later), jobs[DELAYED] + jobs[BLOCKED]);
+        let of_others = (jobs[READY] + delayed).saturating_sub(sum(|it| it.waiting));
+        let unseen = jobs[READY].saturating_sub(sum(|it| it.ready) + of_others);
+        self.all.iter().map(move |it| {
+            let due = it.ready + it.share(unseen, later) + it.share(coming, delayed);
+            (it, due.min(it.waiting))
+        })
+    }
+
     /// What the queue's settings and those of its groups let through, of the jobs that are ready or `coming`.
     pub fn load(
         &self,
@@ -98,29 +111,12 @@ impl Tenants {
         now_ms: i64,
         ahead_ms: i64,
     ) -> Load {
-        // For how long of that time no pause lasts.
-        let open_ms = |paused: i64| match paused {
-            0 => ahead_ms,
-            until => (now_ms + ahead_ms - until).clamp(0, ahead_ms) * i64::from(until > 0),
-        };
-        // Windows that end in that time, and the one that begins with it.
-        let windows = |(n, ms): (u64, u64), open_ms: i64| match open_ms {
-            0 => 0,
-            _ if n == 0 => u64::MAX,
-            open_ms => n.saturating_mul(open_ms as u64 / ms.max(1) + 1),
-        };
+        let open_ms = |paused: i64| open_ms(paused, now_ms, ahead_ms);
         let open = open_ms(settings.paused);
         let due_of_all = jobs[READY] + coming;
-        // Ready jobs that some of these groups must have, though none of those looked at were theirs.
-        let sum = |of: fn(&Tenant) -> u64| self.all.iter().map(of).sum::<u64>();
-        let (later, delayed) = (sum(Tenant::later), jobs[DELAYED] + jobs[BLOCKED]);
-        let of_others = (jobs[READY] + delayed).saturating_sub(sum(|it| it.waiting));
-        let unseen = jobs[READY].saturating_sub(sum(|it| it.ready) + of_others);
         let (mut due, mut reserved) = (0, 0);
         let (mut held, mut deliveries, mut most) = (0_u64, 0_u64, 0_u64);
-        for tenant in &self.all {
-            let its = tenant.ready + tenant.share(unseen, later) + tenant.share(coming, delayed);
-            let its = its.min(tenant.waiting);
+        for (tenant, its) in self.due(jobs, coming) {
             let its_open = open_ms(tenant.own.paused).min(open);
             let let_through = its.min(windows(tenant.rate(settings), its_open));
             if open_ms(tenant.own.paused) == 0 {
@@ -206,6 +202,23 @@ impl Tenants {
             Some((n as f64 / ms.max(1) as f64, name))
         });
         [reserved, rate]
+    }
+}
+
+/// For how long of that time no pause lasts.
+fn open_ms(paused: i64, now_ms: i64, ahead_ms: i64) -> i64 {
+    match paused {
+        0 => ahead_ms,
+        until => (now_ms + ahead_ms - until).clamp(0, ahead_ms) * i64::from(until > 0),
+    }
+}
+
+/// Deliveries in the windows that end in that time, and in the one that begins with it.
+fn windows((n, ms): (u64, u64), open_ms: i64) -> u64 {
+    match open_ms {
+        0 => 0,
+        _ if n == 0 => u64::MAX,
+        open_ms => n.saturating_mul(open_ms as u64 / ms.max(1) + 1),
     }
 }
 
